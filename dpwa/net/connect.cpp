@@ -30,37 +30,36 @@ std::optional<Failure> wrong_certificate(const Stream& stream, const std::string
   return Failure(Failure::Kind::security, "shows a certificate for " + words_for(*names));
 }
 
-// Sends this node's HELLO, and its manifest where that is asked for. The answer: WELCOME or REJECT.
-asio::awaitable<IoResult<Frame>> introduce(Connection& connection, LocalProcess& local,
-                                           std::uint32_t request_id) {
-  const wire::Hello hello{wire::Role::node,  local.capabilities(),
-                          local.cluster,     local.name,
-                          local.incarnation, local.manifest.stated_fingerprint()};
+// Sends a HELLO, and the manifest where that is asked for; null: there is none.
+asio::awaitable<IoResult<wire::Welcome>> introduce(Connection& connection, wire::Hello hello,
+                                                   const Manifest* manifest,
+                                                   std::uint32_t request_id) {
   auto encoded = wire::encode(hello, request_id);
   auto broken = co_await connection.send(std::move(encoded));
   if (broken) co_return std::move(*broken);
-  const Expected replies(
-      types(MessageType::welcome, MessageType::reject, MessageType::manifest_request));
+  Expected replies(types(MessageType::welcome, MessageType::reject));
+  if (manifest != nullptr) replies.types.add(MessageType::manifest_request);
   auto frame = co_await connection.receive(replies);
   if (frame && frame->header.type == MessageType::manifest_request) {
-    auto manifest = wire::encode(local.manifest, frame->header.request_id);
-    broken = co_await connection.send(std::move(manifest));
+    encoded = wire::encode(*manifest, frame->header.request_id);
+    broken = co_await connection.send(std::move(encoded));
     if (broken) co_return std::move(*broken);
     frame = co_await connection.receive(replies);
   }
-  co_return frame;
-}
-
-IoResult<wire::Welcome> read_welcome(const Frame& answer) {
-  if (answer.header.type == MessageType::reject) {
-    const auto reject = wire::decode_reject(answer.body);
-    return reject ? Failure(*reject) : Failure(reject.error());
+  if (!frame) co_return frame.error();
+  if (frame->header.type == MessageType::reject) {
+    const auto reject = wire::decode_reject(frame->body);
+    Failure failure = reject ? Failure(*reject) : Failure(reject.error());
+    co_return failure;
   }
-  if (answer.header.type != MessageType::welcome)
-    return Failure(Failure::Kind::protocol, "asked for the manifest again");
-  auto welcome = wire::decode_welcome(answer.body);
-  if (!welcome) return Failure(welcome.error());
-  return std::move(*welcome);
+  if (frame->header.type != MessageType::welcome) {
+    Failure failure(Failure::Kind::protocol, "asked for the manifest again");
+    co_return failure;
+  }
+  auto welcome = wire::decode_welcome(frame->body);
+  if (welcome) co_return std::move(*welcome);
+  Failure failure(welcome.error());
+  co_return failure;
 }
 
 // Secures a connection and exchanges HELLO and WELCOME over it.
@@ -69,9 +68,9 @@ asio::awaitable<IoResult<wire::Welcome>> shake_hands(Connection& connection, Loc
                                                      std::uint32_t request_id) {
   auto failure = co_await secure(connection.stream(), peer, local.security.get());
   if (failure) co_return std::move(*failure);
-  const auto answer = co_await introduce(connection, local, request_id);
-  if (!answer) co_return answer.error();
-  auto welcome = read_welcome(*answer);
+  wire::Hello hello{wire::Role::node, local.capabilities(), local.cluster,
+                    local.name,       local.incarnation,    local.manifest.stated_fingerprint()};
+  auto welcome = co_await introduce(connection, std::move(hello), &local.manifest, request_id);
   if (welcome && !peer.name.empty() && welcome->node != peer.name) {
     welcome = Failure(Failure::Kind::rejected,
                       "the node at this address calls itself '" + welcome->node + "'");
@@ -155,6 +154,21 @@ asio::awaitable<IoResult<wire::Welcome>> open_connection(Connection& connection,
   // Another machine may have the address by now.
   if (!welcome) resolve_again(peer);
   co_return welcome;
+}
+
+asio::awaitable<IoResult<wire::Welcome>> open_as_observer(Connection& connection,
+                                                          const std::string& cluster,
+                                                          const PeerAddress& node,
+                                                          const Security* security) {
+  auto failure = co_await connect(connection.stream().socket(), node);
+  if (!failure) failure = co_await secure(connection.stream(), node, security);
+  if (failure) co_return std::move(*failure);
+  wire::Hello hello;
+  hello.role = wire::Role::observer;
+  hello.capabilities = wire::capability(Codec::raw);
+  hello.cluster = cluster;
+  constexpr std::uint32_t request_id = 1;
+  co_return co_await introduce(connection, std::move(hello), nullptr, request_id);
 }
 
 asio::awaitable<std::optional<Failure>> secure_inbound(Stream& stream, const Security* security) {

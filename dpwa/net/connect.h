@@ -39,6 +39,12 @@ boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
     Connection& connection, LocalProcess& local, const PeerAddress& peer,
     const std::string& congestion_control, std::uint32_t request_id);
 
+// The same as an observer of `cluster`, which has no name, over a new connection.
+boost::asio::awaitable<IoResult<wire::Welcome>> open_as_observer(Connection& connection,
+                                                                 const std::string& cluster,
+                                                                 const PeerAddress& node,
+                                                                 const Security* security);
+
 // Makes an inbound connection ready for frames: the TLS handshake, or nothing when `security` is
 // null. A caller of the other kind is told at once: a caller without TLS by a REJECT, a caller with
 // TLS, where there is none, by an alert. A failure states what is wrong with the caller, which has

@@ -16,7 +16,6 @@ namespace dpwa {
 
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
-using wire::MessageType;
 
 namespace {
 
@@ -24,23 +23,10 @@ namespace {
 asio::awaitable<std::uint64_t> ask(const std::string& cluster, const PeerAddress& address,
                                    Duration patience, Security* security) {
   net::Connection connection(co_await asio::this_coro::executor);
-  net::Stream& stream = connection.stream();
   const TimePoint until = SteadyClock::now() + patience;
-  const net::Deadline deadline(stream.get_executor(), until, [&stream] { stream.close(); });
-  auto failure = co_await net::connect(stream.socket(), address);
-  if (!failure) failure = co_await net::secure(stream, address, security);
-  if (failure) co_return 0;
-  wire::Hello hello;
-  hello.role = wire::Role::observer;
-  hello.capabilities = wire::capability(Codec::raw);
-  hello.cluster = cluster;
-  auto request = wire::encode(hello, 1);
-  const auto written = co_await connection.send(std::move(request));
-  if (written) co_return 0;
-  const net::Expected expected(net::types(MessageType::welcome));
-  const auto frame = co_await connection.receive(expected);
-  if (!frame) co_return 0;
-  const auto welcome = wire::decode_welcome(frame->body);
+  const net::Deadline deadline(connection.stream().get_executor(), until,
+                               [&connection] { connection.close(); });
+  const auto welcome = co_await net::open_as_observer(connection, cluster, address, security);
   co_return welcome && welcome->node == address.name ? welcome->incarnation : 0;
 }
 

@@ -47,9 +47,11 @@ void PeerChannel::hang_up() {
 }
 
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
-  const std::uint32_t request_id = next_request_id_++;
+  requests_.clear();
+  const std::uint32_t request_id = requests_.begin(net::types(MessageType::welcome));
   auto welcome =
       co_await net::open_connection(connection_, local_, address_, congestion_control_, request_id);
+  requests_.clear();
   if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
@@ -87,30 +89,48 @@ bool PeerChannel::has_news() const {
   return exchanges() && local_.members->exchange_is_due(address_.name);
 }
 
-std::vector<std::byte> PeerChannel::news(std::uint32_t request_id) const {
-  return wire::encode(local_.members->request(address_.name), request_id);
+std::vector<std::byte> PeerChannel::begin_news() {
+  news_ = requests_.begin(net::types(MessageType::members, MessageType::reject));
+  return wire::encode(local_.members->request(address_.name), news_);
 }
 
-asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_of_members(
-    std::uint32_t request_id) {
-  std::optional<net::Failure> failure;
-  const net::Expected replies(net::types(MessageType::members, MessageType::reject));
-  const auto frame = co_await connection_.receive(replies);
-  if (!frame) {
-    failure = frame.error();
-  } else if (frame->header.type == MessageType::reject) {
-    const auto reject = wire::decode_reject(frame->body);
-    failure = reject ? net::Failure(*reject) : net::Failure(reject.error());
-  } else if (auto exchange = wire::decode_members(frame->body); !exchange) {
-    failure = exchange.error();
-  } else if (frame->header.request_id != request_id) {
-    failure.emplace(net::Failure::Kind::protocol, "answered another request");
-  } else {
-    boost::system::error_code error;
-    const auto remote = connection_.stream().socket().remote_endpoint(error);
-    const std::string from = error ? "" : net::text_of(remote.address());
-    more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
+asio::awaitable<net::IoResult<net::Frame>> PeerChannel::answer_to(
+    std::uint32_t request, std::uint64_t most_snapshot_bytes) {
+  while (true) {
+    net::Expected answers(requests_.answers());
+    answers.most_snapshot_bytes = most_snapshot_bytes;
+    auto frame = co_await connection_.receive(answers);
+    if (!frame) co_return frame;
+    if (!requests_.answered(frame->header)) {
+      net::Failure failure(net::Failure::Kind::protocol, "answered another request");
+      co_return failure;
+    }
+    if (frame->header.request_id == request) co_return frame;
+    auto failure = take_members(*frame);
+    if (failure) co_return std::move(*failure);
   }
+}
+
+std::optional<net::Failure> PeerChannel::take_members(const net::Frame& answer) {
+  if (answer.header.type == MessageType::reject) {
+    const auto reject = wire::decode_reject(answer.body);
+    return reject ? net::Failure(*reject) : net::Failure(reject.error());
+  }
+  const auto exchange = wire::decode_members(answer.body);
+  if (!exchange) return exchange.error();
+  boost::system::error_code error;
+  const auto remote = connection_.stream().socket().remote_endpoint(error);
+  const std::string from = error ? "" : net::text_of(remote.address());
+  more_wanted_ = local_.members->merge_answer(address_.name, incarnation_, *exchange, from);
+  return std::nullopt;
+}
+
+asio::awaitable<std::optional<net::Failure>> PeerChannel::hear_out_news() {
+  std::optional<net::Failure> failure;
+  if (!requests_.waits_for(news_)) co_return failure;
+  const auto answer = co_await answer_to(news_);
+  failure = answer ? take_members(*answer) : answer.error();
+  if (failure) hang_up();
   co_return failure;
 }
 
@@ -121,10 +141,9 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   constexpr int most = 128;
   more_wanted_ = exchanges();
   for (int part = 0; part < (all ? most : 1) && more_wanted_ && !failure; ++part) {
-    const std::uint32_t request_id = next_request_id_++;
-    auto frame = news(request_id);
+    auto frame = begin_news();
     failure = co_await connection_.send(std::move(frame));
-    if (!failure) failure = co_await hear_of_members(request_id);
+    if (!failure) failure = co_await hear_out_news();
     if (failure) hang_up();
   }
   Greeting result;
@@ -132,17 +151,9 @@ asio::awaitable<PeerChannel::Greeting> PeerChannel::exchange_members(bool all) {
   co_return result;
 }
 
-asio::awaitable<void> PeerChannel::hear_out_news() {
-  const auto request_id = std::exchange(unanswered_news_, std::nullopt);
-  if (!request_id || !connection_.is_open()) co_return;
-  const auto unheard = co_await hear_of_members(*request_id);
-  if (unheard) hang_up();
-}
-
 asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
   PullResult result;
   begin();
-  unanswered_news_.reset();
   // A kept connection may have died unnoticed: the first failure on it costs one fresh try.
   for (kept_ = connection_.is_open();; kept_ = false) {
     if (!connection_.is_open()) {
@@ -153,9 +164,9 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
       }
     }
     const bool tells = has_news();
-    const std::uint32_t news_id = tells ? next_request_id_++ : 0;
-    std::vector<std::byte> encoded = tells ? news(news_id) : std::vector<std::byte>();
     const bool told = tells && same_host_.in_use();
+    std::vector<std::byte> encoded;
+    if (tells) encoded = begin_news();
     if (told) {
       const auto broken = co_await connection_.send(std::move(encoded));
       encoded.clear();
@@ -172,11 +183,10 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     auto from_memory = co_await same_host_.ask(asked);
     from_memory_ = from_memory.has_value();
     if (from_memory) {
-      if (told) unanswered_news_ = news_id;
       if (from_memory->failure) co_await hear_out_news();
       co_return std::move(*from_memory);
     }
-    const std::uint32_t request_id = next_request_id_++;
+    const std::uint32_t request_id = requests_.begin(ReplyReader::answers());
     wire::Pull message;
     message.codec = asked.codec;
     message.full = request.full;
@@ -191,13 +201,17 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     message.taken = asked.taken;
     const auto pull = wire::encode(message, request_id);
     encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
-    auto failure = co_await connection_.send(std::move(encoded));
-    if (!failure && tells) failure = co_await hear_of_members(news_id);
-    if (failure) {
-      result = failed(*failure);
+    asked.unchecked_chunks = message.unchecked_chunks;
+    const auto broken = co_await connection_.send(std::move(encoded));
+    if (broken) {
+      result = failed(*broken);
     } else {
-      asked.unchecked_chunks = message.unchecked_chunks;
-      result = co_await reader_.read_head(asked, request_id);
+      const std::uint64_t most_bytes = ReplyReader::most_snapshot_bytes(asked);
+      const auto reply = co_await answer_to(request_id, most_bytes);
+      result = reply ? reader_.take_head(asked, *reply) : failed(reply.error());
+      const bool more = result.failure && connection_.incoming().holds_bytes();
+      if (more && requests_.answers() == wire::TypeSet())
+        result = failed(PeerFailure::protocol, "sent bytes that were not asked for");
     }
     result.incarnation = incarnation_;
     if (!result.failure || declined_in_order(*result.failure)) {

@@ -14,6 +14,7 @@
 #include "dpwa/net/reply_reader.h"
 #include "dpwa/net/same_host/path.h"
 #include "dpwa/rules/peer_table.h"
+#include "dpwa/session/requests.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/landing.h"
 #include "dpwa/wire/messages.h"
@@ -22,7 +23,8 @@ namespace dpwa {
 
 struct LocalProcess;
 
-// The one kept connection to a peer, for one request at a time. It connects and shakes hands when
+// The one kept connection to a peer. Of what it does one is under way at a time; a pull and news of
+// members are two requests, which leave together. It connects and shakes hands when
 // needed, and closes after any failure, because the stream may then hold half a reply. If the peer
 // offers its memory to this host, pulls use that while it works (same_host/path.h). The caller
 // keeps the deadlines: it closes the channel, and the pending call returns at whatever step it is,
@@ -65,10 +67,13 @@ class PeerChannel {
   void hang_up();  // what is under way may connect again
   boost::asio::awaitable<net::IoResult<wire::Welcome>> shake_hands();
   bool has_news() const;
-  std::vector<std::byte> news(std::uint32_t request_id) const;
-  // Reads the answer to news(). After a failure the stream may hold half of it.
-  boost::asio::awaitable<std::optional<net::Failure>> hear_of_members(std::uint32_t request_id);
-  boost::asio::awaitable<void> hear_out_news();  // the answer to unanswered_news_
+  std::vector<std::byte> begin_news();  // the frame of a request, news_ from now on
+  // Reads until the answer to this request is there. Takes the answer to news_ on the way.
+  boost::asio::awaitable<net::IoResult<net::Frame>> answer_to(
+      std::uint32_t request, std::uint64_t most_snapshot_bytes = 0);
+  std::optional<net::Failure> take_members(const net::Frame& answer);
+  // Reads the answer to news_, unless it is there already.
+  boost::asio::awaitable<std::optional<net::Failure>> hear_out_news();
   bool exchanges() const;
 
   net::IoThread thread_;
@@ -82,11 +87,10 @@ class PeerChannel {
   std::uint32_t capabilities_ = 0;  // likewise
   bool kept_ = false;               // the reply comes over a connection that was there before
   bool from_memory_ = false;        // the reply comes from the peer's memory
-  // The request of news sent over TCP during a pull from memory: its answer is read after the pull.
-  std::optional<std::uint32_t> unanswered_news_;
-  bool more_wanted_ = false;  // of the peer's table
-  bool closed_ = false;       // by the caller, since it began what is under way
-  std::uint32_t next_request_id_ = 1;
+  session::Requests requests_;      // on this connection
+  std::uint32_t news_ = 0;          // the last request of news
+  bool more_wanted_ = false;        // of the peer's table
+  bool closed_ = false;             // by the caller, since it began what is under way
 };
 
 }  // namespace dpwa

@@ -86,30 +86,27 @@ std::uint32_t ReplyReader::chunk_bytes() const {
   return static_cast<std::uint32_t>(payload().size());
 }
 
-asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uint32_t request_id) {
-  const ByteRange asked = request.range;
-  net::Expected replies(net::types(MessageType::snapshot, MessageType::not_modified,
-                                   MessageType::not_fresh, MessageType::not_ready,
-                                   MessageType::busy, MessageType::reject, MessageType::error));
-  replies.most_snapshot_bytes = wire::snapshot_body_bytes(asked.length, wire::min_chunk_bytes);
-  const auto frame = co_await connection_.receive(replies);
-  if (!frame) co_return failed(frame.error());
-  const wire::FrameHeader& header = frame->header;
-  if (header.request_id != request_id) {
-    co_return failed(PeerFailure::protocol, "answered another request");
-  }
-  if (header.type != MessageType::snapshot) {
-    if (connection_.incoming().holds_bytes())
-      co_return failed(PeerFailure::protocol, "sent bytes that were not asked for");
-    co_return declined(header.type, frame->body);
-  }
+wire::TypeSet ReplyReader::answers() {
+  return net::types(MessageType::snapshot, MessageType::not_modified, MessageType::not_fresh,
+                    MessageType::not_ready, MessageType::busy, MessageType::reject,
+                    MessageType::error);
+}
 
-  const auto body = std::span(frame->body).first<wire::snapshot_head_bytes>();
+std::uint64_t ReplyReader::most_snapshot_bytes(const PullRequest& request) {
+  return wire::snapshot_body_bytes(request.range.length, wire::min_chunk_bytes);
+}
+
+PullResult ReplyReader::take_head(const PullRequest& request, const net::Frame& reply) {
+  const ByteRange asked = request.range;
+  const wire::FrameHeader& header = reply.header;
+  if (header.type != MessageType::snapshot) return declined(header.type, reply.body);
+
+  const auto body = std::span(reply.body).first<wire::snapshot_head_bytes>();
   const auto head = wire::decode_snapshot_head(body, header.body_bytes);
-  if (!head) co_return failed(head.error());
+  if (!head) return failed(head.error());
   if (ByteRange{head->offset, head->length} != asked || head->chunk_bytes != chunk_bytes() ||
       head->codec != request.codec) {
-    co_return failed(
+    return failed(
         PeerFailure::protocol,
         "sent " + words_for({head->offset, head->length}, head->chunk_bytes, head->codec) +
             " where " + words_for(asked, chunk_bytes(), request.codec) + " were asked for");
@@ -117,17 +114,17 @@ asio::awaitable<PullResult> ReplyReader::read_head(PullRequest request, std::uin
   const std::uint64_t body_bytes = wire::snapshot_body_bytes(
       asked.length, chunk_bytes(), payload_bytes(manifest_, request.codec, asked, chunk_bytes()));
   if (header.body_bytes != body_bytes) {
-    co_return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header.body_bytes) +
-                                                " bytes where " + std::to_string(body_bytes) +
-                                                " were expected");
+    return failed(PeerFailure::protocol, "sent a body of " + std::to_string(header.body_bytes) +
+                                             " bytes where " + std::to_string(body_bytes) +
+                                             " were expected");
   }
   if (head->unchecked_chunks && !request.unchecked_chunks) {
-    co_return failed(PeerFailure::protocol, "left out the checksums that were asked for");
+    return failed(PeerFailure::protocol, "left out the checksums that were asked for");
   }
   head_ = *head;
   PullResult result;
   result.progress = head_.progress;
-  co_return result;
+  return result;
 }
 
 asio::awaitable<PullResult> ReplyReader::land(Landing& landing) {

@@ -14,7 +14,7 @@
 
 namespace dpwa {
 
-// Reads the reply to one PULL: read_head(), then either land(), which checks and lands chunk after
+// Reads the reply to one PULL: take_head(), then either land(), which checks and lands chunk after
 // chunk while each is hot in cache, or nothing more, and the connection is closed. After a failure
 // half a reply may be on its way. Tx thread only.
 class ReplyReader {
@@ -23,7 +23,10 @@ class ReplyReader {
   ReplyReader(net::Connection& connection, const Manifest& manifest, AlignedBuffer& staging)
       : connection_(connection), manifest_(manifest), staging_(staging) {}
 
-  boost::asio::awaitable<PullResult> read_head(PullRequest request, std::uint32_t request_id);
+  // The answers to a PULL, and the longest body of a SNAPSHOT among them.
+  static wire::TypeSet answers();
+  static std::uint64_t most_snapshot_bytes(const PullRequest& request);
+  PullResult take_head(const PullRequest& request, const net::Frame& reply);
   boost::asio::awaitable<PullResult> land(Landing& landing);
   const Progress& progress() const { return head_.progress; }  // in the head
   std::uint32_t chunk_bytes() const;  // that the staging buffer has room for

@@ -5,10 +5,13 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <exception>
+#include <optional>
+#include <utility>
 
 #include "dpwa/net/connect.h"
 #include "dpwa/net/connection.h"
 #include "dpwa/net/coroutine.h"
+#include "dpwa/session/requests.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -17,58 +20,43 @@ namespace {
 namespace asio = boost::asio;
 using wire::MessageType;
 
-// Sends `request` and reads the reply of type `wanted`; a REJECT or any failure becomes `error`.
-asio::awaitable<std::vector<std::byte>> exchange(net::Connection& connection,
-                                                 std::vector<std::byte> request, MessageType wanted,
-                                                 std::string& error) {
-  const auto written = co_await connection.send(std::move(request));
-  std::vector<std::byte> body;
-  if (written) {
-    error = written->detail;
-    co_return body;
-  }
-  const net::Expected replies(net::types(wanted, MessageType::reject));
-  auto frame = co_await connection.receive(replies);
+asio::awaitable<std::optional<net::Failure>> ask_status(net::Connection& connection,
+                                                        std::string& json) {
+  session::Requests requests;
+  const net::TypeSet answers = net::types(MessageType::status, MessageType::reject);
+  auto request = wire::encode_empty(MessageType::status_request, requests.begin(answers));
+  auto failure = co_await connection.send(std::move(request));
+  if (failure) co_return failure;
+  const net::Expected expected(answers);
+  const auto frame = co_await connection.receive(expected);
   if (!frame) {
-    error = frame.error().detail;
+    failure = frame.error();
+  } else if (!requests.answered(frame->header)) {
+    failure = net::Failure(net::Failure::Kind::protocol, "answered another request");
   } else if (frame->header.type == MessageType::reject) {
     const auto reject = wire::decode_reject(frame->body);
-    error = reject ? reject->reason : reject.error().detail;
+    failure = reject ? net::Failure(*reject) : net::Failure(reject.error());
   } else {
-    body = std::move(frame->body);
+    auto status = wire::decode_status(frame->body);
+    if (status) json = std::move(status->json);
+    if (!status) failure = net::Failure(status.error());
   }
-  co_return body;
+  co_return failure;
 }
 
 asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, Duration timeout,
                           const Security* security, StatusAnswer& answer) {
   net::Connection connection(co_await asio::this_coro::executor);
-  net::Stream& stream = connection.stream();
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
-  const net::Deadline deadline(stream.get_executor(), when, [&stream] { stream.close(); });
-  auto failure = co_await net::connect(stream.socket(), node);
-  if (!failure) failure = co_await net::secure(stream, node, security);
+  const net::Deadline deadline(connection.stream().get_executor(), when,
+                               [&connection] { connection.close(); });
+  const auto welcome = co_await net::open_as_observer(connection, cluster, node, security);
+  std::optional<net::Failure> failure;
+  if (!welcome) failure = welcome.error();
+  if (welcome) failure = co_await ask_status(connection, answer.json);
   if (failure) {
     answer.error = failure->detail;
     answer.nobody_listens = failure->nobody_listens;
-  }
-  if (answer.error.empty()) {
-    wire::Hello hello;
-    hello.role = wire::Role::observer;
-    hello.capabilities = wire::capability(wire::Codec::raw);
-    hello.cluster = cluster;
-    auto greeting = wire::encode(hello, 1);
-    co_await exchange(connection, std::move(greeting), MessageType::welcome, answer.error);
-  }
-  if (answer.error.empty()) {
-    auto request = wire::encode_empty(MessageType::status_request, 2);
-    const auto body =
-        co_await exchange(connection, std::move(request), MessageType::status, answer.error);
-    if (answer.error.empty()) {
-      const auto status = wire::decode_status(body);
-      if (status) answer.json = status->json;
-      if (!status) answer.error = status.error().detail;
-    }
   }
   if (deadline.expired()) {
     answer.error = "no answer in time";

@@ -91,6 +91,10 @@ class TypeSet {
     const auto number = static_cast<unsigned>(type);
     return number < numbers && (words_[number / 64] >> number % 64 & 1) != 0;
   }
+  constexpr TypeSet& operator|=(const TypeSet& other) {
+    for (std::size_t i = 0; i < words_.size(); ++i) words_[i] |= other.words_[i];
+    return *this;
+  }
   constexpr bool operator==(const TypeSet&) const = default;
 
  private:
