@@ -114,7 +114,9 @@ Config impatient(std::size_t nodes) {
 
 TEST_CASE("a node that is alone says so at the start, in its steps and at the end") {
   const test::LogFile log;
-  VectorNode node(impatient(3), 8);
+  Config config = impatient(3);
+  config.gossip.membership.suspect = 300ms;
+  VectorNode node(config, 8);
   node.gossip().start();
   CHECK(log.count("started alone, without 'w2', 'w3'") == 1);
   std::map<Outcome, int> outcomes;
