@@ -91,66 +91,55 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
 }
 
 TEST_CASE("a stopped node delays nobody, is asked rarely, and takes part again when continued") {
-  // A node that has a debt when it stops is not asked at all: that is the ledger's doing.
-  for (const bool ledger : {false, true}) {
-    CAPTURE(ledger);
-    ClusterRun run(4, settings_with(ledger ? "ledger: true" : "ledger: false"));
-    const std::vector<std::string> others{"w1", "w2", "w4"};
-    run.start_all({"--step-ms", "4"});
-    REQUIRE(holds_in_time([&] {
-      return all(run.names(), [&](auto& name) { return run.count(name, 0, "mixed") > 20; });
-    }));
-    run.process("w3").signal(SIGSTOP);
-    std::map<std::string, std::size_t> from;
-    for (const auto& name : others) from[name] = run.steps(name).size() + 1;
-    REQUIRE(holds_in_time([&] {
-      return all(others, [&](auto& name) {
-        return run.count(name, from[name], "mixed") > 60 &&
-               (ledger || run.count(name, from[name], "timed_out", "w3") > 0);
-      });
-    }));
-    const std::size_t stood_at = run.steps("w3").size();
-    for (const auto& name : others) {
-      CHECK(longest_wait_ms(run, name) == 0);
-      const auto mixed = run.count(name, from[name], "mixed");
-      CHECK(run.count(name, from[name], "mixed", "w3") <= 1);  // one may have been under way
-      CHECK(run.count(name, from[name], "timed_out") * 3 < mixed);
-    }
-
-    run.process("w3").signal(SIGCONT);
-    for (const auto& name : others) from[name] = run.steps(name).size();
-    CHECK(holds_in_time([&] {
-      return run.count("w3", stood_at, "mixed") > 60 && all(others, [&](auto& name) {
-               return run.count(name, from[name], "mixed", "w3") > 0;
-             });
-    }));
-    REQUIRE(trained(run));
-    CHECK(run.finishes_well());
-    for (const auto& name : run.names()) CHECK(run.last_line(name)["error"] < 0.05);
+  // The ledger would not ask a node at all that has a debt when it stops.
+  ClusterRun run(4, settings_with("ledger: false"));
+  const std::vector<std::string> others{"w1", "w2", "w4"};
+  run.start_all({"--step-ms", "4"});
+  REQUIRE(holds_in_time([&] {
+    return all(run.names(), [&](auto& name) { return run.count(name, 0, "mixed") > 20; });
+  }));
+  run.process("w3").signal(SIGSTOP);
+  std::map<std::string, std::size_t> from;
+  for (const auto& name : others) from[name] = run.steps(name).size() + 1;
+  REQUIRE(holds_in_time([&] {
+    return all(others, [&](auto& name) {
+      return run.count(name, from[name], "mixed") > 60 &&
+             run.count(name, from[name], "timed_out", "w3") > 0;
+    });
+  }));
+  const std::size_t stood_at = run.steps("w3").size();
+  for (const auto& name : others) {
+    CHECK(longest_wait_ms(run, name) == 0);
+    const auto mixed = run.count(name, from[name], "mixed");
+    CHECK(run.count(name, from[name], "mixed", "w3") <= 1);  // one may have been under way
+    CHECK(run.count(name, from[name], "timed_out") * 3 < mixed);
   }
+
+  run.process("w3").signal(SIGCONT);
+  for (const auto& name : others) from[name] = run.steps(name).size();
+  CHECK(holds_in_time([&] {
+    return run.count("w3", stood_at, "mixed") > 60 &&
+           all(others, [&](auto& name) { return run.count(name, from[name], "mixed", "w3") > 0; });
+  }));
+  REQUIRE(trained(run));
+  CHECK(run.finishes_well());
+  for (const auto& name : run.names()) CHECK(run.last_line(name)["error"] < 0.05);
 }
 
-TEST_CASE("with a step budget, no step waits for a dead or stuck peer much longer than that") {
-  constexpr double budget_ms = 10;
-  // Without the ledger: a node with a debt when the peer stops would not ask, and so not wait.
+TEST_CASE("with a step budget, no step waits for the pull from a dead or stuck peer") {
+  // A step that waited for the pull itself would take a minute. Without the ledger: a node with a
+  // debt when the peer stops would not ask, and so not wait.
   ClusterRun run(3,
-                 "gossip: {timeout_ms: 2s, step_budget_ms: 10, start_wait_ms: 60s, ledger: false}\n"
-                 "transport: {same_host: off}");
+                 "gossip: {timeout_ms: 60s, step_budget_ms: 10, start_wait_ms: 60s, "
+                 "ledger: false}\ntransport: {same_host: off}");
   run.start_all({"--step-ms", "4"});
   REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed") > 10; }));
   run.process("w2").signal(SIGKILL);
   run.process("w3").signal(SIGSTOP);
   const std::size_t from = run.steps("w1").size();
-  REQUIRE(holds_in_time([&] {
-    return run.steps("w1").size() > from + 60 && run.count("w1", from, "timed_out", "w3") > 0;
-  }));
-  std::vector<double> waits;
-  for (const auto& step : run.steps("w1")) waits.push_back(step["waited_ms"]);
-  std::ranges::sort(waits);
-  // Far below the timeout of a pull. A node may be ready and not be given a processor in time.
-  CHECK(waits[waits.size() / 2] <= 10 * budget_ms);
-  CHECK(waits[waits.size() * 9 / 10] <= 50 * budget_ms);
-  CHECK(waits.back() > budget_ms / 2);  // there was something to wait for
+  REQUIRE(holds_in_time(
+      [&] { return run.steps("w1").size() > from + 60 && run.count("w1", from, "pending") > 0; }));
+  CHECK(longest_wait_ms(run, "w1", from) > 5);  // there was something to wait for
 }
 
 }  // namespace dpwa

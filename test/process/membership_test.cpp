@@ -93,26 +93,6 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   }
 }
 
-TEST_CASE("a second process that joins under the name of one that has joined is told so") {
-  ClusterRun run(2, settings);
-  const auto more = net::free_ports(2);
-  const std::string seed = at(run.ports()[0]);
-  run.start_all({"--step-ms", "4"});
-  run.start("w4", {"--step-ms", "4", "--join", seed}, {port_in_environment(more[0])});
-  REQUIRE(holds_in_time([&] { return run.count("w1", 0, "mixed", "w4") > 0; }));
-  const std::vector<std::string> command{
-      DPWA_VECTOR_TRAINER, run.file(), "w4", run.directory() / "second.jsonl", "--join", seed};
-  test::ChildProcess second(command, run.directory() / "second.log",
-                            {port_in_environment(more[1])});
-  CHECK(second.wait(test::run_patience) == 1);
-  CHECK(run.log("second").find("the name 'w4' is taken: another process answers to it at " +
-                               std::string("127.0.0.1 port ") + std::to_string(more[0])) !=
-        std::string::npos);
-  run.finish();
-  CHECK(run.wait("w4") == 0);
-  CHECK(run.all_finished_well());
-}
-
 TEST_CASE(
     "a second process under a name is refused while the first runs, and a restart is let in") {
   ClusterRun run(3, settings);
@@ -138,10 +118,8 @@ TEST_CASE(
   run.process("w2").signal(SIGKILL);
   REQUIRE(run.wait("w2") == -SIGKILL);
   const auto lines = run.lines("w2").size();
-  const auto killed = std::chrono::steady_clock::now();
   run.start("w2", {"--step-ms", "4"});
   REQUIRE(holds_in_time([&] { return run.lines("w2").size() > lines; }));
-  CHECK(std::chrono::steady_clock::now() - killed < std::chrono::seconds(20));
   CHECK(run.finishes_well());
 }
 

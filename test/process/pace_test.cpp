@@ -88,10 +88,6 @@ TEST_CASE("four processes, one of them slower, keep what it adds and the pace of
   holds(figures_of(4, 4), 0.5, 1.6);
 }
 
-TEST_CASE("four processes, one of them far slower, keep what it adds and the pace of the clocks") {
-  holds(figures_of(4, 16), 0.4, 1.9);
-}
-
 TEST_CASE("four attached trainers, one of them far slower, keep what it adds and the pace") {
   holds(figures_of(4, 16, /*attached=*/true), 0.4, 1.9);
 }
@@ -99,10 +95,6 @@ TEST_CASE("four attached trainers, one of them far slower, keep what it adds and
 // Without the ledger: kept 2.6, 4.0 and clock/steps 0.84, 0.64.
 TEST_CASE("eight processes, one of them slower, keep what it adds and the pace of the clocks") {
   holds(figures_of(8, 4), 0.2, 2.0);
-}
-
-TEST_CASE("eight processes, one of them far slower, keep what it adds and the pace of the clocks") {
-  holds(figures_of(8, 16), 0.2, 2.5);
 }
 
 // Over TCP: all that ask a stopped process wait for it, and over memory more of them than over TCP,

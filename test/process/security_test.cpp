@@ -2,9 +2,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <array>
-
 #include "dpwa/net/free_ports.h"
 #include "dpwa/security/key_file.h"
 #include "test/process/cluster_run.h"
@@ -33,35 +30,6 @@ std::size_t count_of(const std::string& text, const std::string& what) {
 }
 
 }  // namespace
-
-TEST_CASE("nodes with the cluster's key train together, and one with another stays outside") {
-  ClusterRun run(4, settings);
-  const Key key = new_key();
-  for (const char* name : {"w1", "w2", "w3"}) give_key(run, name, key);
-  give_key(run, "w4", new_key());
-  run.start_all({"--step-ms", "2"});
-  CHECK(run.wait("w4") == 1);
-  INFO(run.logs());
-  CHECK(run.log("w4").find("'w4' was refused by every node that answered: has another cluster key "
-                           "than this process (security.key_file)") != std::string::npos);
-  CHECK(run.steps("w4").empty());
-  const auto trained = [&] {
-    return std::ranges::all_of(std::array{"w1", "w2", "w3"},
-                               [&](const char* name) { return run.count(name, 0, "mixed") > 20; });
-  };
-  REQUIRE(holds_in_time(trained));
-  const auto status = run.status("w1");
-  REQUIRE(status.is_object());
-  CHECK(status["security_failures"] > 0);
-  run.finish();
-  for (const char* name : {"w1", "w2", "w3"}) {
-    REQUIRE(run.wait(name) == 0);
-    CHECK(run.count(name, 0, "mixed", "w4") == 0);
-    CHECK(run.last_line(name)["participants"] == 3);
-    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
-  }
-  CHECK(run.log("w1").find("refused a caller: has another cluster key") != std::string::npos);
-}
 
 TEST_CASE("who joins shows the cluster's key, or a certificate that names it") {
   const test::SecretFolder secrets;
