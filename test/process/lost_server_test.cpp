@@ -17,9 +17,8 @@ using test::holds_in_time;
 using test::ServerProcesses;
 using test::StoreTrainers;
 
-Config lone_server(bool snapshots, KvstoreType type = KvstoreType::dist_sync,
-                   std::size_t servers = 1) {
-  Config config = test::store_config(servers, type);
+Config lone_server(bool snapshots, std::size_t servers = 1) {
+  Config config = test::store_config(servers);
   config.kvstore.min_workers = 2;
   if (snapshots) {
     config.kvstore.snapshots.folder = "/chosen/by/the/fixture";
@@ -31,12 +30,7 @@ Config lone_server(bool snapshots, KvstoreType type = KvstoreType::dist_sync,
 }  // namespace
 
 TEST_CASE("a lone server that is killed comes back from its snapshot, and its workers go on") {
-  KvstoreType type = KvstoreType::dist_sync;
-  SUBCASE("dist_sync") {}
-  SUBCASE("dist_async") {
-    type = KvstoreType::dist_async;
-  }
-  ServerProcesses servers(lone_server(true, type));
+  ServerProcesses servers(lone_server(true));
   StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", 150);
   trainers.start(20);
   for (unsigned kill = 1; kill <= 2; ++kill) {
@@ -56,7 +50,7 @@ TEST_CASE("a lone server that is killed comes back from its snapshot, and its wo
   // Steps are not counted back.
   const auto joined = trainers.joined("w1");
   CHECK(joined.back() > joined.front());
-  if (type == KvstoreType::dist_sync) CHECK(trainers.weights("w1") == trainers.weights("w2"));
+  CHECK(trainers.weights("w1") == trainers.weights("w2"));
 }
 
 TEST_CASE("without a snapshot the workers end with one line, and can be started again") {
@@ -67,7 +61,7 @@ TEST_CASE("without a snapshot the workers end with one line, and can be started 
     count = 2;
     snapshots = true;
   }
-  ServerProcesses servers(lone_server(snapshots, KvstoreType::dist_sync, count));
+  ServerProcesses servers(lone_server(snapshots, count));
   {
     StoreTrainers trainers(servers, {"w1", "w2"}, "momentum", 100'000);
     trainers.start(20);

