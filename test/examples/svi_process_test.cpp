@@ -23,7 +23,7 @@ using test::has;
 struct Svi {
   test::TemporaryDirectory dir;
 
-  void write_cluster(std::size_t nodes, const std::string& settings) {
+  void write_cluster(std::size_t nodes, const std::string& settings) const {
     std::string text = "nodes:\n";
     const auto ports = net::free_ports(nodes);
     for (std::size_t i = 0; i < nodes; ++i)
@@ -96,37 +96,15 @@ TEST_CASE_FIXTURE(Svi, "two nodes of dpwa-svi that gossip end with one posterior
   CHECK(result("w1")["participants"] == 2);
 }
 
-TEST_CASE_FIXTURE(Svi, "workers of dpwa-svi with models of other shapes say so in one line") {
+TEST_CASE_FIXTURE(Svi, "nodes that gossip in another form refuse each other") {
   write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
-  // The first to hear of the other's model ends; the other one may then find nobody.
-  const std::string text =
-      refused({{"--data", "synthetic", "--hidden", "4"}, {"--data", "synthetic", "--hidden", "8"}});
-  CHECK(has(text, "tensor 0 'weights.mean' is "));
-  CHECK(has(text, "float32[34] on 'w2'"));
-  CHECK(has(text, "float32[18] on 'w1'"));
-  CHECK(std::ranges::count(text, '\n') == 2);
-}
-
-TEST_CASE_FIXTURE(Svi, "nodes that gossip in another form, or with other data, refuse each other") {
-  write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
+  // The first to hear of the other's form ends; the other one may then find nobody.
   const std::string forms = refused({{"--data", "synthetic", "--exchange", "natural"},
                                      {"--data", "synthetic", "--exchange", "parameters"}});
   CHECK(has(forms, "what gossip averages is "));
   CHECK(has(forms, "natural parameters on 'w1'"));
   CHECK(has(forms, "(m, log s) on 'w2'"));
   CHECK(std::ranges::count(forms, '\n') == 2);
-
-  write_cluster(2, "gossip: {min_nodes: 2, start_wait_ms: 6s}\nlog: {level: error}");
-  test::write_text(dir / "engel.csv", "x,y\n1,2\n2,3\n3,4\n4,5\n5,6\n6,7\n7,9\n");
-  const std::vector<std::string> engel = {"--data", "engel", "--data-dir", dir.path(), "--seed"};
-  const auto with_seed = [&engel](const char* seed) {
-    auto all = engel;
-    all.emplace_back(seed);
-    return all;
-  };
-  const std::string splits = refused({with_seed("1"), with_seed("2")});
-  CHECK(has(splits, "the data to train is float64[6, 2], checksum "));
-  CHECK(std::ranges::count(splits, '\n') == 2);
 }
 
 TEST_CASE_FIXTURE(Svi, "dpwa-svi says how far it is, and that a batch takes all rows") {
@@ -157,7 +135,8 @@ TEST_CASE_FIXTURE(Svi, "minibatches and shares of the rows leave the posterior a
   const auto width = [&](std::size_t nodes, std::vector<std::string> more) {
     write_cluster(nodes, nodes == 1 ? "backend: \"null\""
                                     : "backend: collective\ncollective: {start_wait_ms: 60s}");
-    for (const char* const word : {"--data", "synthetic", "--hidden", "0", "--run-dir"})
+    for (const char* const word :
+         {"--data", "synthetic", "--hidden", "0", "--steps", "500", "--run-dir"})
       more.emplace_back(word);
     more.push_back(dir / "run");
     for (const auto& node : start(std::vector(nodes, more)))
@@ -171,43 +150,52 @@ TEST_CASE_FIXTURE(Svi, "minibatches and shares of the rows leave the posterior a
   const double one = width(1, {});
   REQUIRE(one > 0);
   // K forgotten: 1.4 times as wide; N / b forgotten: 2.8 times.
-  CHECK(width(2, {}) == doctest::Approx(one).epsilon(0.15));
-  CHECK(width(1, {"--batch-size", "30"}) == doctest::Approx(one).epsilon(0.2));
   CHECK(width(2, {"--batch-size", "30"}) == doctest::Approx(one).epsilon(0.2));
 }
 
 // Nodes of 3 that lose the last one, under a policy that goes on without it.
 struct LostNode : Svi {
-  // Their results once all others have ended well.
-  std::vector<json> lose_last(const std::string& policy) {
+  Nodes lose_last(const std::string& policy, const std::string& steps) const {
     write_cluster(3,
                   "backend: collective\ngossip: {start_wait_ms: 2s, finish_wait_ms: 2s}\n"
                   "collective: {start_wait_ms: 60s, on_lost_rank: " +
                       policy + "}");
     const std::vector<std::string> options = {"--data", "synthetic", "--steps",
-                                              "6000",   "--run-dir", dir / "run"};
-    const auto nodes = start({options, options, options});
-    const auto trains = [&] { return has(test::read_text(dir / "w3"), " step 601 of "); };
+                                              steps,    "--run-dir", dir / "run"};
+    auto nodes = start({options, options, options});
+    const auto trains = [&] { return has(log(2), " step 1 of "); };
     REQUIRE(test::eventually(trains, std::chrono::seconds(100)));
     nodes[2]->signal(SIGKILL);
-    for (std::size_t i = 0; i < 2; ++i) {
-      const int code = nodes[i]->wait().value_or(-1);
-      REQUIRE_MESSAGE(code == 0, test::read_text(dir.path() / ("w" + std::to_string(i + 1))));
-    }
-    return {result("w1"), result("w2")};
+    return nodes;
+  }
+  std::string log(std::size_t i) const {
+    return test::read_text(dir.path() / ("w" + std::to_string(i + 1)));
   }
 };
 
 TEST_CASE_FIXTURE(LostNode, "the others share the rows of a lost node of dpwa-svi") {
-  for (const json& found : lose_last("shrink")) {
+  const Nodes nodes = lose_last("shrink", "1500");
+  for (const std::size_t i : {0, 1}) {
+    const int code = nodes[i]->wait().value_or(-1);
+    REQUIRE_MESSAGE(code == 0, log(i));
+    const json found = result("w" + std::to_string(i + 1));
     CHECK(found["workers"] == 2);
     CHECK(found["rows"] == 120);
   }
 }
 
 TEST_CASE_FIXTURE(LostNode, "nodes of dpwa-svi meet again after they have trained apart") {
-  lose_last("gossip");
-  CHECK(has(test::read_text(dir / "w1"), "took the mean of the models that were trained apart"));
+  const Nodes nodes = lose_last("gossip", "1000000");
+  const auto met = [&] {
+    return has(log(0), "took the mean of the models that were trained apart");
+  };
+  const bool meet = test::eventually(met, std::chrono::seconds(100));
+  REQUIRE_MESSAGE(meet, log(0));
+  for (const std::size_t i : {0, 1}) nodes[i]->signal(SIGTERM);
+  for (const std::size_t i : {0, 1}) {
+    const int code = nodes[i]->wait().value_or(-1);
+    CHECK_MESSAGE(code == 128 + SIGTERM, log(i));
+  }
 }
 
 TEST_CASE_FIXTURE(Svi, "dpwa-svi refuses bad data in one line that says what is wrong") {

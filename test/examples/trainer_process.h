@@ -17,7 +17,9 @@ using Arguments = std::vector<std::string>;
 
 inline constexpr std::chrono::seconds until_it_trains(60);  // until a program with LibTorch trains
 
-inline constexpr const char* one_node = "nodes: [{name: w1, port: 24999}]\nbackend: \"null\"\n";
+// Of one core: a second compute thread would wait for its turn beside other tests.
+inline constexpr const char* one_node =
+    "nodes: [{name: w1, port: 24999, cores: [0]}]\nbackend: \"null\"\n";
 
 inline std::vector<json> lines_of(const std::filesystem::path& file) {
   std::vector<json> lines;
