@@ -41,12 +41,12 @@ std::string names_of(const Config& config, const GroupMembers& membership) {
 }  // namespace
 
 Assembler::Assembler(const Config& config, LocalProcess& local, NoticeBoard& board,
-                     Patience& patience)
+                     AdaptiveTimeout& patience)
     : config_(config),
       local_(local),
       board_(board),
       engine_(make_engine(engine_kind(config.collective.engine))),
-      lookout_(config, local, board, patience) {
+      status_poller_(config, local, board, patience) {
   board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
   thread_ = start_background_thread(
       [this] { run_or_end("the thread that forms groups", [this] { work(); }); });
@@ -159,7 +159,7 @@ void Assembler::work() {
     const Task task = formed_ ? Task::rest : task_;
     const bool admits = admits_;
     lock.unlock();
-    if (std::exchange(last, task) != task) lookout_.expect_news();
+    if (std::exchange(last, task) != task) status_poller_.expect_news();
     try {
       drop_untaken();
       if (task == Task::rest) {
@@ -176,8 +176,8 @@ void Assembler::work() {
     const TimePoint now = SteadyClock::now();
     TimePoint wakes = now + between_looks_for_newcomers;
     if (task != Task::rest)
-      wakes =
-          std::clamp<TimePoint>(lookout_.next_turn(), now + shortest_pause, now + longest_pause);
+      wakes = std::clamp<TimePoint>(status_poller_.next_turn(), now + shortest_pause,
+                                    now + longest_pause);
     if (attempt_) wakes = now + shortest_pause;
     lock.lock();
     while (!ends_ && (formed_ ? Task::rest : task_) == task && changed_.wait_until(lock, wakes)) {
@@ -198,24 +198,24 @@ void Assembler::look_for_newcomers() {
   const auto& members = notes.formed.members;
   const bool first = !members.empty() && members.front().place == config_.self_index();
   if (notes.seeks || !first || members.size() == config_.nodes.size()) return;
-  lookout_.expect_news();
-  const auto sights = lookout_.look();
-  tell_of_strangers(sights);
-  const bool wait = has_newcomers(sights, config_.self_index());
+  status_poller_.expect_news();
+  const auto views = status_poller_.look();
+  tell_of_strangers(views);
+  const bool wait = has_newcomers(views, config_.self_index());
   const MutexLock lock(mutex_);
   newcomers_wait_ = wait && task_ == Task::rest && !formed_;
 }
 
-void Assembler::tell_of_strangers(const std::vector<Sight>& sights) {
-  for (const Sight& sight : sights) {
-    const bool comes = sight.reach == Sight::Reach::answers && sight.notes.seeks;
-    if (!comes || sight.differs.empty()) continue;
+void Assembler::tell_of_strangers(const std::vector<MemberView>& views) {
+  for (const MemberView& view : views) {
+    const bool comes = view.reach == MemberView::Reach::answers && view.notes.seeks;
+    if (!comes || view.differs.empty()) continue;
     const TimePoint now = SteadyClock::now();
-    const auto [told, first] = told_.try_emplace(sight.name, now);
+    const auto [told, first] = told_.try_emplace(view.name, now);
     if (!first && now - told->second < between_words_on_a_stranger) continue;
     told->second = now;
     log(LogLevel::warn, "collective",
-        "'" + sight.name + "' is not admitted because it differs: " + sight.differs);
+        "'" + view.name + "' is not admitted because it differs: " + view.differs);
   }
 }
 
@@ -226,26 +226,26 @@ void Assembler::look_for_group(Task task, bool admits) {
   if (attempt_ && now - looked_ < between_looks_during_an_attempt) return;
   looked_ = now;
   const std::size_t self = config_.self_index();
-  auto sights = lookout_.look();
-  NextGroup next = next_group(sights, self, admits, failed_);
-  if (is_new(next)) {  // what it votes for must not depend on sights of a while ago
-    lookout_.expect_news();
-    sights = lookout_.look();
-    next = next_group(sights, self, admits, failed_);
+  auto views = status_poller_.look();
+  NextGroup next = next_group(views, self, admits, failed_);
+  if (is_new(next)) {  // what it votes for must not depend on views of a while ago
+    status_poller_.expect_news();
+    views = status_poller_.look();
+    next = next_group(views, self, admits, failed_);
   }
   {
     const MutexLock lock(mutex_);
     if (task_ != task) return;
     minority_ = next.step == NextGroup::Step::minority ? next.why : "";
-    missing_ = missing_in(sights);
-    stranger_ = stranger_in(sights, self);
+    missing_ = missing_in(views);
+    stranger_ = stranger_in(views, self);
     // There is no node left to admit.
-    const auto& members = sights[self].notes.formed.members;
+    const auto& members = views[self].notes.formed.members;
     const bool host = !members.empty() && members.front().place == self;
     if (task == Task::admit && host && next.step == NextGroup::Step::wait) task_ = Task::rest;
   }
-  const bool newcomer = sights[self].notes.formed.epoch == 0 || is_left_behind(sights, self);
-  if (next.step == NextGroup::Step::wait && attempt_ && !attempt_is_idle(sights)) return;
+  const bool newcomer = views[self].notes.formed.epoch == 0 || is_left_behind(views, self);
+  if (next.step == NextGroup::Step::wait && attempt_ && !attempt_is_idle(views)) return;
   act(next, newcomer);
   harvest();
 }
@@ -257,10 +257,10 @@ bool Assembler::is_new(const NextGroup& next) const {
 }
 
 // Whether the group that this node is about to join has no host any more.
-bool Assembler::attempt_is_idle(const std::vector<Sight>& sights) const {
-  const Sight& host = sights[attempt_->next.host];
+bool Assembler::attempt_is_idle(const std::vector<MemberView>& views) const {
+  const MemberView& host = views[attempt_->next.host];
   if (attempt_->next.host == config_.self_index()) return true;
-  if (host.reach != Sight::Reach::answers) return host.reach == Sight::Reach::refused;
+  if (host.reach != MemberView::Reach::answers) return host.reach == MemberView::Reach::refused;
   return host.notes.vote != attempt_->next.group && host.notes.formed != attempt_->next.group;
 }
 
@@ -285,7 +285,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
     options.names.push_back(config_.nodes[member.place].name);
   options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
-  // The watch decides whether a late rank is lost (Lateness in patience.h).
+  // The watch decides whether a late rank is lost (Lateness in adaptive_timeout.h).
   options.timeout = std::chrono::hours(24);
   // From here on this node may be in that group, even if the next steps fail.
   board_.change([&](GroupNotes& notes) {
@@ -303,7 +303,7 @@ void Assembler::begin(const NextGroup& next, bool newcomer) {
     attempt->run(engine, options, host);
   });
   attempt_ = std::move(attempt);
-  lookout_.expect_news();
+  status_poller_.expect_news();
 }
 
 void Assembler::drop_attempt() {
@@ -314,7 +314,7 @@ void Assembler::drop_attempt() {
           names_of(config_, attempt_->next.group));
   failed_ = std::max(failed_, attempt_->next.group.epoch);
   attempt_.reset();
-  lookout_.expect_news();
+  status_poller_.expect_news();
   board_.change([](GroupNotes& notes) { notes.store_port = 0; });
 }
 
@@ -333,7 +333,7 @@ void Assembler::harvest() {
     problem = attempt_->problem;
   }
   const auto attempt = std::exchange(attempt_, nullptr);
-  lookout_.expect_news();
+  status_poller_.expect_news();
   const GroupMembers membership = attempt->next.group;
   if (!group) {
     failed_ = std::max(failed_, membership.epoch);

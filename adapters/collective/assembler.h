@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/lookout.h"
 #include "adapters/collective/next_group.h"
+#include "adapters/collective/status_poller.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/log/log.h"
@@ -26,7 +26,8 @@ struct Attempt;
 class Assembler {
  public:
   // All outlive it.
-  Assembler(const Config& config, LocalProcess& local, NoticeBoard& board, Patience& patience);
+  Assembler(const Config& config, LocalProcess& local, NoticeBoard& board,
+            AdaptiveTimeout& patience);
   ~Assembler();
   Assembler(const Assembler&) = delete;
   Assembler& operator=(const Assembler&) = delete;
@@ -65,21 +66,21 @@ class Assembler {
   void work();
   void tell_of_failure(const std::string& what);
   void look_for_newcomers();
-  void tell_of_strangers(const std::vector<Sight>& sights);
+  void tell_of_strangers(const std::vector<MemberView>& views);
   void drop_untaken();
   void look_for_group(Task task, bool admits);
   void act(const NextGroup& next, bool newcomer);
   void begin(const NextGroup& next, bool newcomer);
   void drop_attempt();
   bool is_new(const NextGroup& next) const;
-  bool attempt_is_idle(const std::vector<Sight>& sights) const;
+  bool attempt_is_idle(const std::vector<MemberView>& views) const;
   void harvest();
 
   const Config& config_;
   LocalProcess& local_;
   NoticeBoard& board_;
   const std::shared_ptr<const Engine> engine_;
-  Lookout lookout_;                        // of the thread
+  StatusPoller status_poller_;             // of the thread
   std::shared_ptr<Attempt> attempt_;       // of the thread
   std::uint64_t failed_ = 0;               // of the thread: the last epoch that failed
   TimePoint looked_{};                     // of the thread

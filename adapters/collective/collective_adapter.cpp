@@ -96,10 +96,11 @@ void CollectiveAdapter::start() {
   }
   collective::Terms terms = terms_;
   std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
-  cohort_ = std::make_unique<collective::Cohort>(config_, endpoint().local(), std::move(terms));
+  group_session_ =
+      std::make_unique<collective::GroupSession>(config_, endpoint().local(), std::move(terms));
   phase_ = Phase::running;
   form_first_group(until);
-  place_ = cohort_->place();
+  place_ = group_session_->place();
   taken_over_ = false;
   endpoint().local().state = wire::NodeState::ready;
   tell_status({});
@@ -149,14 +150,14 @@ void CollectiveAdapter::end_exchange() {
   exchanged_ = true;
   while (true) {
     report_.waited += result->waited;
-    const std::uint64_t bytes = cohort_->group().size() > 1 ? result->bytes : 0;
+    const std::uint64_t bytes = group_session_->group().size() > 1 ? result->bytes : 0;
     report_.bytes += bytes;
     averaged_bytes_ += bytes;
     if (!result->error) break;
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*result->error))
       give_up(*result->error);
     const std::vector<bool> used = reducer_->used();
-    const std::string lost = cohort_->suspect();
+    const std::string lost = group_session_->suspect();
     drop_group();
     if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart(lost);
     log(LogLevel::warn, "collective",
@@ -177,9 +178,10 @@ void CollectiveAdapter::end_exchange() {
 void CollectiveAdapter::require_equal_weights(const collective::StepTally& tally) {
   std::string names;
   for (const std::size_t rank : collective::differing_ranks(tally.weights))
-    names += (names.empty() ? "'" : ", '") + cohort_->name_of(static_cast<int>(rank)) + "'";
+    names += (names.empty() ? "'" : ", '") + group_session_->name_of(static_cast<int>(rank)) + "'";
   if (names.empty()) return;
-  cohort_->group().leave(collective::leave_limit);  // a node may still be reading the checksums
+  group_session_->group().leave(
+      collective::leave_limit);  // a node may still be reading the checksums
   end("because the weights of " + names +
       " differ from those of the other nodes, and must be equal after each step; look for code "
       "that changes weights, gradients or the optimizer on some nodes only, and for processors of "
@@ -188,11 +190,11 @@ void CollectiveAdapter::require_equal_weights(const collective::StepTally& tally
 
 void CollectiveAdapter::take(const collective::StepTally& tally) {
   require_equal_weights(tally);
-  const int size = cohort_->group().size();
+  const int size = group_session_->group().size();
   if (tally.joined > 0) uneven_ = true;
   if (tally.first_stopping >= 0 && !std::exchange(stopping_, true))
     log(LogLevel::info, "collective",
-        "'" + cohort_->name_of(tally.first_stopping) +
+        "'" + group_session_->name_of(tally.first_stopping) +
             "' was told to stop: all nodes end after the next step");
   if (tally.first_at_work >= 0) last_at_work_ = tally.first_at_work;
   if (size > 1) report_.outcome = Outcome::averaged;
@@ -238,8 +240,8 @@ StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
 
 // All members come here after the same exchange, with the same tally.
 void CollectiveAdapter::between_steps() {
-  collective::ProcessGroup& group = cohort_->group();
-  place_ = cohort_->place();
+  collective::ProcessGroup& group = group_session_->group();
+  place_ = group_session_->place();
   if (std::exchange(resync_, false) && shared_state_.defined()) {
     try {
       collective::Operations(group).broadcast({"the state of the program", shared_state_}, source_);
@@ -255,7 +257,7 @@ void CollectiveAdapter::between_steps() {
         return (note & ~newcomers_bit) == formed;
       }))
     return take_in_newcomers();
-  collective::Assembler& assembler = cohort_->assembler();
+  collective::Assembler& assembler = group_session_->assembler();
   const bool wanted =
       std::ranges::any_of(notes, [](std::uint32_t note) { return (note & newcomers_bit) != 0; });
   if (wanted) {
@@ -271,10 +273,10 @@ void CollectiveAdapter::between_steps() {
 
 // All members have formed the next group beside this one.
 void CollectiveAdapter::take_in_newcomers() {
-  auto formed = cohort_->assembler().take(Duration::zero(), [] { return false; });
+  auto formed = group_session_->assembler().take(Duration::zero(), [] { return false; });
   reducer_.reset();
   // Lets the others receive the rest of the last exchange.
-  cohort_->group().leave(collective::leave_limit);
+  group_session_->group().leave(collective::leave_limit);
   drop_group();
   try {
     if (!formed)
@@ -287,7 +289,7 @@ void CollectiveAdapter::take_in_newcomers() {
     if (!regroup(/*between_steps=*/true)) return;
   }
   taken_over_ = false;
-  place_ = cohort_->place();
+  place_ = group_session_->place();
 }
 
 bool CollectiveAdapter::should_stop(bool wanted) {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "adapters/adapter.h"
-#include "adapters/collective/cohort.h"
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/gradient_reducer.h"
+#include "adapters/collective/group_session.h"
 #include "adapters/collective/terms.h"
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/config/config.h"
@@ -96,7 +96,7 @@ class CollectiveAdapter : public Adapter {
   std::unique_ptr<Parameters> parameters_;  // with gossip_
   std::unique_ptr<Gossip> gossip_;          // where nodes may train apart: it has the node
   std::unique_ptr<Endpoint> endpoint_;      // where they may not
-  std::unique_ptr<collective::Cohort> cohort_;
+  std::unique_ptr<collective::GroupSession> group_session_;
   std::unique_ptr<collective::GradientReducer> reducer_;  // while together
   Phase phase_ = Phase::made;
   FinishReport finished_;

@@ -17,7 +17,7 @@ FinishReport CollectiveAdapter::finish() {
   if (phase_ == Phase::running && apart_) {
     finished_ = gossip_->finish();
   } else if (phase_ == Phase::running) {
-    const int size = cohort_->group().size();
+    const int size = group_session_->group().size();
     finished_.averaged = size > 1;
     finished_.participants = static_cast<std::size_t>(size);
     finished_.enough = finished_.participants >= config_.gossip.min_nodes;
@@ -39,7 +39,7 @@ void CollectiveAdapter::run_out() {
       const collective::StepTally tally = *result->tally;
       require_equal_weights(tally);
       if (tally.first_stopping >= 0) {
-        const std::string who = cohort_->name_of(tally.first_stopping);
+        const std::string who = group_session_->name_of(tally.first_stopping);
         leave();
         throw std::runtime_error("node '" + config_.self + "' ends because '" + who +
                                  "' was told to stop");
@@ -48,7 +48,7 @@ void CollectiveAdapter::run_out() {
         uneven_ = true;
         last_at_work_ = tally.first_at_work;
       }
-      if (tally.joined < cohort_->group().size()) {
+      if (tally.joined < group_session_->group().size()) {
         tally_ = tally;
         compare(nullptr);  // those that still step compare theirs
         between_steps();
@@ -69,30 +69,30 @@ void CollectiveAdapter::run_out() {
 
 void CollectiveAdapter::take_final_model() {
   const at::NoGradGuard no_grad;
-  cohort_->watch().begin_wait("the model of the last node at work");
-  collective::Operations operations(cohort_->group());
+  group_session_->watch().begin_wait("the model of the last node at work");
+  collective::Operations operations(group_session_->group());
   if (uneven_) operations.broadcast({"the model", flat_.memory()}, last_at_work_);
   if (config_.collective.on_lost_rank != OnLostRank::stop) operations.barrier();
-  cohort_->watch().end_wait();
-  cohort_->note_left();
+  group_session_->watch().end_wait();
+  group_session_->note_left();
   reducer_.reset();
-  cohort_->group().leave(collective::leave_limit);
+  group_session_->group().leave(collective::leave_limit);
 }
 
 void CollectiveAdapter::leave() {
   reducer_.reset();
-  if (cohort_) {
+  if (group_session_) {
     const bool all_leave = config_.collective.on_lost_rank == OnLostRank::stop ||
-                           (cohort_->together() && cohort_->group().aborted());
+                           (group_session_->together() && group_session_->group().aborted());
     if (all_leave) {
-      cohort_->note_left();
+      group_session_->note_left();
     } else {
-      cohort_->leave();
+      group_session_->leave();
     }
     // All leave after the same step, and one may still be receiving from this node.
-    if (stopping_ && cohort_->together() && !cohort_->group().broken())
-      cohort_->group().leave(collective::leave_limit);
-    cohort_.reset();
+    if (stopping_ && group_session_->together() && !group_session_->group().broken())
+      group_session_->group().leave(collective::leave_limit);
+    group_session_.reset();
   }
   if (gossip_) gossip_->leave();
   if (endpoint_) {

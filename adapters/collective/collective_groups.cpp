@@ -22,7 +22,7 @@ namespace dpwa {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-using collective::Standing;
+using collective::GroupState;
 
 constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
 // For the last notes of this node, before it ends.
@@ -44,13 +44,13 @@ void CollectiveAdapter::tell_wait() {
   if (now - told_wait_ < between_words_on_a_wait) return;
   const bool first = told_wait_ == TimePoint{};
   told_wait_ = now;
-  const std::string problem = cohort_->assembler().problem();
+  const std::string problem = group_session_->assembler().problem();
   if (!first && !problem.empty())
     log(LogLevel::info, "collective", "waiting for the others: " + problem);
 }
 
 void CollectiveAdapter::form_first_group(TimePoint until) {
-  collective::Assembler& assembler = cohort_->assembler();
+  collective::Assembler& assembler = group_session_->assembler();
   while (true) {
     assembler.seek(/*admits=*/false);
     auto formed = assembler.take(until - Steady::now(), [&] {
@@ -72,11 +72,11 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
       return;
     } catch (const CollectiveError& error) {
       // All have the same error, and a node may still be reading it.
-      if (!may_go_on(error)) cohort_->group().leave(collective::leave_limit);
+      if (!may_go_on(error)) group_session_->group().leave(collective::leave_limit);
       // A node that died during the comparison of models comes again, or is missing next time.
       if (!may_go_on(error) || Steady::now() >= until) give_up(error);
       drop_group();
-      cohort_->forget();
+      group_session_->forget();
     }
   }
 }
@@ -85,11 +85,11 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
 // is not.
 void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
   const bool newcomer = formed.newcomer;
-  Standing standing = apart_ ? Standing::apart : Standing::member;
-  if (!has_state_ || awaits_optimizer_ || formed.newcomer) standing = Standing::none;
-  cohort_->take_up(std::move(formed));
-  collective::ProcessGroup& group = cohort_->group();
-  cohort_->watch().begin_wait("comparing models");
+  GroupState group_state = apart_ ? GroupState::apart : GroupState::member;
+  if (!has_state_ || awaits_optimizer_ || formed.newcomer) group_state = GroupState::none;
+  group_session_->take_up(std::move(formed));
+  collective::ProcessGroup& group = group_session_->group();
+  group_session_->watch().begin_wait("comparing models");
   collective::Signature signature;
   signature.operation = "train a model";
   for (const auto& [name, value] : terms_) signature.entries.push_back({name, value, true});
@@ -97,7 +97,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
     signature.entries.push_back(std::move(tensor));
   std::vector<collective::MemberState> members;
   for (const std::int64_t number :
-       collective::agree(group, signature, collective::packed({std::llround(clock_), standing})))
+       collective::agree(group, signature, collective::packed({std::llround(clock_), group_state})))
     members.push_back(collective::unpacked(number));
 
   const collective::SyncPlan plan = collective::plan_sync(members);
@@ -123,30 +123,31 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
     gossip_->set_lineage(static_cast<std::uint64_t>(*lineage.const_data_ptr<std::int64_t>()));
   }
   make_reducer();
-  cohort_->watch().end_wait();
+  group_session_->watch().end_wait();
   if (plan.averages()) {
     log(LogLevel::info, "collective",
         "took the mean of the models that were trained apart, with the optimizer's state of '" +
-            cohort_->name_of(plan.source) + "', at " + at_clock(static_cast<double>(plan.clock)));
+            group_session_->name_of(plan.source) + "', at " +
+            at_clock(static_cast<double>(plan.clock)));
   } else if (behind && clock_ != static_cast<double>(plan.clock)) {
     log(LogLevel::info, "collective",
-        "took over the state of '" + cohort_->name_of(plan.source) + "' at " +
+        "took over the state of '" + group_session_->name_of(plan.source) + "' at " +
             at_clock(static_cast<double>(plan.clock)));
   }
   clock_ = static_cast<double>(plan.clock);
   taken_over_ = behind;
   has_state_ = true;
   apart_ = false;
-  cohort_->note_apart(false);
+  group_session_->note_apart(false);
   source_ = plan.source;
   resync_ = !plan.fresh;
   // A member that is a step behind makes, at its old place, the step that the others repeat.
-  if (newcomer) place_ = cohort_->place();
+  if (newcomer) place_ = group_session_->place();
   tally_.reset();
   std::string names;
   for (int rank = 0; rank < group.size(); ++rank)
-    names += (rank == 0 ? "" : ", ") + cohort_->name_of(rank);
-  if (const std::string missing = cohort_->missed(); !missing.empty())
+    names += (rank == 0 ? "" : ", ") + group_session_->name_of(rank);
+  if (const std::string missing = group_session_->missed(); !missing.empty())
     log(LogLevel::warn, "collective", "the group continues without " + missing);
   log(LogLevel::info, "collective",
       "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
@@ -156,12 +157,12 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
 
 void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
   if (std::exchange(compared_, true)) return;
-  cohort_->watch().begin_wait("comparing optimizers");
+  group_session_->watch().begin_wait("comparing optimizers");
   try {
     compare_optimizers(optimizer);
   } catch (const CollectiveError& error) {
     // At the start all end with the same error, and a node may still be reading it.
-    if (fresh_ && !may_go_on(error)) cohort_->group().leave(collective::leave_limit);
+    if (fresh_ && !may_go_on(error)) group_session_->group().leave(collective::leave_limit);
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(error)) give_up(error);
     // The next exchange will find that a node is lost. This node cannot step without the result,
     // and takes over the state later.
@@ -172,7 +173,7 @@ void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
   }
   awaits_optimizer_ = false;
   hands_over_optimizer_ = false;
-  cohort_->watch().end_wait();
+  group_session_->watch().end_wait();
 }
 
 // Classes and options first, then the states, which those that are behind have taken over by then.
@@ -181,8 +182,9 @@ void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
   if (optimizer) words = collective::optimizer_words(*optimizer);
   const auto [owner, fits] = compare_words(optimizer ? &words : nullptr);
   if (hands_over_optimizer_ && owner) {
-    const auto state = collective::broadcast_state(optimizer, cohort_->group(), *owner);
-    const bool takes = awaits_optimizer_ && optimizer && fits && cohort_->group().rank() != *owner;
+    const auto state = collective::broadcast_state(optimizer, group_session_->group(), *owner);
+    const bool takes =
+        awaits_optimizer_ && optimizer && fits && group_session_->group().rank() != *owner;
     if (takes) collective::load_state(*optimizer, state);
   }
   if (optimizer) words.entries.push_back({"state", collective::state_words(*optimizer)});
@@ -194,7 +196,7 @@ void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
 // has run out of data or steps in halves.
 CollectiveAdapter::Comparison CollectiveAdapter::compare_words(const collective::Signature* own) {
   constexpr std::int64_t none = 0;
-  collective::ProcessGroup& group = cohort_->group();
+  collective::ProcessGroup& group = group_session_->group();
   const auto hash = own ? static_cast<std::int64_t>(collective::hash_of(own->text()) | 1U) : none;
   collective::Signature question;
   question.operation = "compare optimizers";
@@ -218,11 +220,13 @@ CollectiveAdapter::Comparison CollectiveAdapter::compare_words(const collective:
 
 void CollectiveAdapter::make_reducer() {
   collective::ReducerOptions options{config_.collective};
-  options.begin_wait = [this](const std::string& what) { cohort_->watch().begin_wait(what); };
-  options.end_wait = [this] { cohort_->watch().end_wait(); };
+  options.begin_wait = [this](const std::string& what) {
+    group_session_->watch().begin_wait(what);
+  };
+  options.end_wait = [this] { group_session_->watch().end_wait(); };
   options.send_checksums = true;
   reducer_ = std::make_unique<collective::GradientReducer>(collective::trained_parameters(model_),
-                                                           cohort_->group(), options);
+                                                           group_session_->group(), options);
   reducer_->set_shared_buffers(collective::shared_buffers(model_));
   reducer_->set_samples(samples_);
   reducer_->set_accumulating(accumulating_);
@@ -230,7 +234,7 @@ void CollectiveAdapter::make_reducer() {
 
 void CollectiveAdapter::drop_group() {
   reducer_.reset();
-  cohort_->drop();
+  group_session_->drop();
 }
 
 bool CollectiveAdapter::may_go_on(const CollectiveError& error) const {
@@ -238,7 +242,7 @@ bool CollectiveAdapter::may_go_on(const CollectiveError& error) const {
 }
 
 bool CollectiveAdapter::regroup(bool between_steps) {
-  collective::Assembler& assembler = cohort_->assembler();
+  collective::Assembler& assembler = group_session_->assembler();
   while (true) {
     assembler.seek(between_steps);
     auto formed = assembler.take(config_.collective.start_wait, [&] {
@@ -271,16 +275,16 @@ void CollectiveAdapter::go_apart(const std::string& why) {
   log(LogLevel::warn, "collective",
       (why.empty() ? "a node is lost" : why) + ": training continues by gossip averaging from " +
           at_clock(clock_));
-  warned_ = cohort_->assembler().minority();
+  warned_ = group_session_->assembler().minority();
   apart_ = true;
   awaits_optimizer_ = false;  // it trains with its own
-  cohort_->note_apart(true);
-  cohort_->assembler().seek(/*admits=*/true);
+  group_session_->note_apart(true);
+  group_session_->assembler().seek(/*admits=*/true);
   gossip_->resume(clock_);
 }
 
 void CollectiveAdapter::come_together() {
-  collective::Assembler& assembler = cohort_->assembler();
+  collective::Assembler& assembler = group_session_->assembler();
   const std::string minority = assembler.minority();
   if (!minority.empty() && config_.collective.minority == Minority::stop)
     end(minority + after_a_minority);
@@ -293,7 +297,7 @@ void CollectiveAdapter::come_together() {
   gossip_->rest();
   try {
     enter(std::move(*formed));
-    place_ = cohort_->place();
+    place_ = group_session_->place();
   } catch (const CollectiveError& error) {
     if (!may_go_on(error)) give_up(error);
     drop_group();
@@ -304,7 +308,7 @@ void CollectiveAdapter::come_together() {
 
 void CollectiveAdapter::give_up(const CollectiveError& error) {
   const bool lost = error.failure() != collective::Failure::mismatch;
-  const std::string who = lost ? cohort_->lost_node() : "";
+  const std::string who = lost ? group_session_->lost_node() : "";
   const std::string why = who.empty() ? error.reason() : who;
   end("because backend collective needs every node: " + why);
 }

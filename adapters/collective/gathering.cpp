@@ -44,7 +44,7 @@ std::string not_together(const std::string& problem) {
 
 std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local) {
   NoticeBoard board(local.notes, config.self_index(), file_terms(config));
-  Patience patience(config.collective.lost_after);
+  AdaptiveTimeout patience(config.collective.lost_after);
   Assembler assembler(config, local, board, patience);
   assembler.seek(/*admits=*/false);
   auto formed = assembler.take(config.collective.start_wait, [] { return false; });

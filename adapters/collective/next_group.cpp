@@ -5,7 +5,7 @@
 namespace dpwa::collective {
 namespace {
 
-using Reach = Sight::Reach;
+using Reach = MemberView::Reach;
 using Step = NextGroup::Step;
 
 enum class Presence {
@@ -17,8 +17,8 @@ enum class Presence {
 
 class Decider {
  public:
-  Decider(const std::vector<Sight>& sights, std::size_t self, bool admits, std::uint64_t failed)
-      : sights_(sights), self_(self), admits_(admits), failed_(failed), last_(last_group()) {}
+  Decider(const std::vector<MemberView>& views, std::size_t self, bool admits, std::uint64_t failed)
+      : views_(views), self_(self), admits_(admits), failed_(failed), last_(last_group()) {}
 
   NextGroup decide() const {
     if (is_forming()) return {Step::follow, own().vote, self_};
@@ -29,40 +29,41 @@ class Decider {
   }
 
   bool left_behind() const {
-    return std::ranges::any_of(sights_, [this](const Sight& sight) { return runs_without(sight); });
+    return std::ranges::any_of(views_,
+                               [this](const MemberView& view) { return runs_without(view); });
   }
 
   std::vector<GroupMembers::Member> newcomers() const {
     std::vector<GroupMembers::Member> found;
-    for (std::size_t place = 0; place < sights_.size(); ++place) {
-      const Sight& sight = sights_[place];
-      const bool comes = place != self_ && answers(sight) && !over(sight) && sight.notes.seeks &&
-                         sight.differs.empty();
-      if (!comes || sight.notes.formed.epoch > last_.epoch) continue;
-      const bool ours = last_.includes(place, sight.incarnation);
+    for (std::size_t place = 0; place < views_.size(); ++place) {
+      const MemberView& view = views_[place];
+      const bool comes = place != self_ && answers(view) && !over(view) && view.notes.seeks &&
+                         view.differs.empty();
+      if (!comes || view.notes.formed.epoch > last_.epoch) continue;
+      const bool ours = last_.includes(place, view.incarnation);
       // A member that has missed one of our groups treats itself as a new node.
-      if (!ours) found.push_back({place, sight.incarnation});
+      if (!ours) found.push_back({place, view.incarnation});
     }
     return found;
   }
 
  private:
-  static bool answers(const Sight& sight) { return sight.reach == Reach::answers; }
-  static bool over(const Sight& sight) { return sight.finished || sight.notes.left; }
-  const GroupNotes& own() const { return sights_[self_].notes; }
+  static bool answers(const MemberView& view) { return view.reach == Reach::answers; }
+  static bool over(const MemberView& view) { return view.finished || view.notes.left; }
+  const GroupNotes& own() const { return views_[self_].notes; }
   bool is_self(std::size_t place, std::uint64_t incarnation) const {
-    return place == self_ && incarnation == sights_[self_].incarnation;
+    return place == self_ && incarnation == views_[self_].incarnation;
   }
   bool includes_self(const GroupMembers& group) const {
-    return group.includes(self_, sights_[self_].incarnation);
+    return group.includes(self_, views_[self_].incarnation);
   }
 
   // Whether the group that this node voted for has formed for another member, and is about to here.
   bool is_forming() const {
     const GroupMembers& vote = own().vote;
     if (vote.epoch <= failed_ || vote.epoch <= own().formed.epoch) return false;
-    const bool formed = std::ranges::any_of(sights_, [&](const Sight& sight) {
-      return answers(sight) && !over(sight) && !sight.notes.seeks && sight.notes.formed == vote;
+    const bool formed = std::ranges::any_of(views_, [&](const MemberView& view) {
+      return answers(view) && !over(view) && !view.notes.seeks && view.notes.formed == vote;
     });
     return formed && std::ranges::all_of(vote.members, [this](const GroupMembers::Member& member) {
              return presence(member) == Presence::here;
@@ -72,29 +73,29 @@ class Decider {
   // The latest group that this node is or was in, as itself or another member knows.
   GroupMembers last_group() const {
     GroupMembers last = own().formed;
-    for (const Sight& sight : sights_) {
-      if (!answers(sight) || over(sight)) continue;
-      const GroupMembers& formed = sight.notes.formed;
+    for (const MemberView& view : views_) {
+      if (!answers(view) || over(view)) continue;
+      const GroupMembers& formed = view.notes.formed;
       if (formed.epoch > last.epoch && includes_self(formed)) last = formed;
     }
     return last;
   }
 
-  bool runs_without(const Sight& sight) const {
-    if (!answers(sight) || over(sight)) return false;
-    return sight.notes.formed.epoch > last_.epoch && !includes_self(sight.notes.formed);
+  bool runs_without(const MemberView& view) const {
+    if (!answers(view) || over(view)) return false;
+    return view.notes.formed.epoch > last_.epoch && !includes_self(view.notes.formed);
   }
 
   // Given up by this node or another one that is here. If two nodes have given up each other, for
   // instance because the link between them is cut, the one with the lower place decides. A node
   // that looks for a group again, for instance after it was frozen, does not count as given up.
   bool is_given_up(std::size_t place) const {
-    if (answers(sights_[place]) && sights_[place].notes.seeks) return false;
+    if (answers(views_[place]) && views_[place].notes.seeks) return false;
     const auto says = [this](std::size_t speaker, std::size_t of) {
-      const Sight& sight = sights_[speaker];
-      const auto& notes = sight.notes;
-      return answers(sight) && notes.seeks && notes.formed.epoch == last_.epoch &&
-             last_.includes(speaker, sight.incarnation) &&
+      const MemberView& view = views_[speaker];
+      const auto& notes = view.notes;
+      return answers(view) && notes.seeks && notes.formed.epoch == last_.epoch &&
+             last_.includes(speaker, view.incarnation) &&
              std::ranges::find(notes.lost, of) != notes.lost.end();
     };
     for (const auto& member : last_.members) {
@@ -105,21 +106,21 @@ class Decider {
   }
 
   Presence presence(const GroupMembers::Member& member) const {
-    if (member.place >= sights_.size()) return Presence::ended;
-    const Sight& sight = sights_[member.place];
+    if (member.place >= views_.size()) return Presence::ended;
+    const MemberView& view = views_[member.place];
     if (is_self(member.place, member.incarnation)) return Presence::here;
-    if (sight.incarnation == member.incarnation && over(sight)) return Presence::ended;
-    if (sight.reach == Reach::refused) return Presence::unknown;
-    if (answers(sight)) {
-      if (sight.incarnation != member.incarnation) return Presence::ended;
+    if (view.incarnation == member.incarnation && over(view)) return Presence::ended;
+    if (view.reach == Reach::refused) return Presence::unknown;
+    if (answers(view)) {
+      if (view.incarnation != member.incarnation) return Presence::ended;
       return is_given_up(member.place) ? Presence::unknown : Presence::here;
     }
-    return sight.given_up || is_given_up(member.place) ? Presence::unknown : Presence::awaited;
+    return view.given_up || is_given_up(member.place) ? Presence::unknown : Presence::awaited;
   }
 
   const char* words_for(const GroupMembers::Member& member, Presence presence) const {
     if (presence == Presence::ended) return "has ended";
-    return sights_[member.place].reach == Reach::refused ? "not running" : "not reachable";
+    return views_[member.place].reach == Reach::refused ? "not running" : "not reachable";
   }
 
   static bool in(const std::vector<GroupMembers::Member>& members, std::size_t place) {
@@ -134,7 +135,7 @@ class Decider {
     bool lowest = false;  // of those that have not ended
     for (const auto& member : group.members) {
       const bool counts =
-          in(present, member.place) && sights_[member.place].incarnation == member.incarnation;
+          in(present, member.place) && views_[member.place].incarnation == member.incarnation;
       if (!counts && (presence(member) == Presence::ended || is_without(member, group))) continue;
       if (here + unknown == 0) lowest = counts;
       (counts ? here : unknown) += 1;
@@ -145,24 +146,24 @@ class Decider {
   // A member that states that the group has not formed for it and that has stopped trying, such as
   // a new node whose host has ended.
   bool is_without(const GroupMembers::Member& member, const GroupMembers& group) const {
-    const Sight& sight = sights_[member.place];
-    return presence(member) == Presence::here && sight.notes.formed.epoch < group.epoch &&
-           sight.notes.seeks && sight.notes.formed.epoch == 0;
+    const MemberView& view = views_[member.place];
+    return presence(member) == Presence::here && view.notes.formed.epoch < group.epoch &&
+           view.notes.seeks && view.notes.formed.epoch == 0;
   }
 
   bool may_be(const std::vector<GroupMembers::Member>& members) const {
     if (!has_majority(last_, members)) return false;
     return std::ranges::all_of(members, [&](const GroupMembers::Member& member) {
-      const GroupMembers& vote = sights_[member.place].notes.vote;
+      const GroupMembers& vote = views_[member.place].notes.vote;
       return vote.epoch <= last_.epoch || has_majority(vote, members);
     });
   }
 
   std::uint64_t newest_epoch() const {
     std::uint64_t newest = std::max(last_.epoch, failed_);
-    for (const Sight& sight : sights_) {
-      if (answers(sight))
-        newest = std::max({newest, sight.notes.formed.epoch, sight.notes.vote.epoch});
+    for (const MemberView& view : views_) {
+      if (answers(view))
+        newest = std::max({newest, view.notes.formed.epoch, view.notes.vote.epoch});
     }
     return newest;
   }
@@ -179,18 +180,18 @@ class Decider {
 
   // Follows to the store that the node at `host` has opened, if this node belongs to its group.
   NextGroup follow(std::size_t host) const {
-    const Sight& sight = sights_[host];
-    const GroupMembers& vote = sight.notes.vote;
-    const bool open = answers(sight) && !over(sight) && sight.notes.store_port != 0;
+    const MemberView& view = views_[host];
+    const GroupMembers& vote = view.notes.vote;
+    const bool open = answers(view) && !over(view) && view.notes.store_port != 0;
     const bool wanted = vote.epoch > last_.epoch && vote.epoch > failed_ && includes_self(vote) &&
                         vote.epoch >= own().vote.epoch;
     if (!open || !wanted) return {};
-    return {Step::follow, vote, host, sight.notes.store_port};
+    return {Step::follow, vote, host, view.notes.store_port};
   }
 
   NextGroup follow_anyone() const {
     NextGroup best;
-    for (std::size_t place = 0; place < sights_.size(); ++place) {
+    for (std::size_t place = 0; place < views_.size(); ++place) {
       if (place == self_) continue;
       const NextGroup next = follow(place);
       if (next.step == Step::follow && next.group.epoch > best.group.epoch) best = next;
@@ -200,12 +201,12 @@ class Decider {
 
   NextGroup begin() const {
     std::vector<GroupMembers::Member> all;
-    for (std::size_t place = 0; place < sights_.size(); ++place) {
-      const Sight& sight = sights_[place];
+    for (std::size_t place = 0; place < views_.size(); ++place) {
+      const MemberView& view = views_[place];
       // One of an earlier group that looks for its next admits this one.
-      if (answers(sight) && !over(sight) && sight.notes.formed.epoch > 0) return follow_anyone();
-      if (!answers(sight) || over(sight) || !sight.notes.seeks) return {};
-      all.push_back({place, sight.incarnation});
+      if (answers(view) && !over(view) && view.notes.formed.epoch > 0) return follow_anyone();
+      if (!answers(view) || over(view) || !view.notes.seeks) return {};
+      all.push_back({place, view.incarnation});
     }
     return self_ == 0 ? host(std::move(all)) : follow(0);
   }
@@ -219,7 +220,7 @@ class Decider {
       if (now == Presence::here) {
         here.push_back(member);
       } else {
-        missing += (missing.empty() ? "'" : ", '") + sights_[member.place].name + "' (";
+        missing += (missing.empty() ? "'" : ", '") + views_[member.place].name + "' (";
         missing += words_for(member, now) + std::string(")");
       }
     }
@@ -258,7 +259,7 @@ class Decider {
     return host(std::move(all));
   }
 
-  const std::vector<Sight>& sights_;
+  const std::vector<MemberView>& views_;
   const std::size_t self_;
   const bool admits_;
   const std::uint64_t failed_;
@@ -267,17 +268,17 @@ class Decider {
 
 }  // namespace
 
-NextGroup next_group(const std::vector<Sight>& sights, std::size_t self, bool admits,
+NextGroup next_group(const std::vector<MemberView>& views, std::size_t self, bool admits,
                      std::uint64_t failed) {
-  return Decider(sights, self, admits, failed).decide();
+  return Decider(views, self, admits, failed).decide();
 }
 
-bool is_left_behind(const std::vector<Sight>& sights, std::size_t self) {
-  return Decider(sights, self, false, 0).left_behind();
+bool is_left_behind(const std::vector<MemberView>& views, std::size_t self) {
+  return Decider(views, self, false, 0).left_behind();
 }
 
-bool has_newcomers(const std::vector<Sight>& sights, std::size_t self) {
-  return !Decider(sights, self, true, 0).newcomers().empty();
+bool has_newcomers(const std::vector<MemberView>& views, std::size_t self) {
+  return !Decider(views, self, true, 0).newcomers().empty();
 }
 
 }  // namespace dpwa::collective

@@ -10,7 +10,7 @@
 namespace dpwa::collective {
 
 // One node of the cluster file as another one sees it at one moment.
-struct Sight {
+struct MemberView {
   enum class Reach {
     answers,
     refused,  // its machine says that nothing listens there: gone, for now at least
@@ -56,15 +56,15 @@ struct NextGroup {
 // while others train in one waits until they admit it. `admits`: this node is between two steps,
 // where it can admit others.
 //
-// `sights`: by position in the file; at `self`: the node's own status. `failed`: the epoch of its
+// `views`: by position in the file; at `self`: the node's own status. `failed`: the epoch of its
 // own last attempt, if that failed.
-NextGroup next_group(const std::vector<Sight>& sights, std::size_t self, bool admits,
+NextGroup next_group(const std::vector<MemberView>& views, std::size_t self, bool admits,
                      std::uint64_t failed = 0);
 
 // Whether the group of `self` continues without the node at `self`, which then joins as a new node.
-bool is_left_behind(const std::vector<Sight>& sights, std::size_t self);
+bool is_left_behind(const std::vector<MemberView>& views, std::size_t self);
 
 // Nodes that wait for admission to the group of `self`.
-bool has_newcomers(const std::vector<Sight>& sights, std::size_t self);
+bool has_newcomers(const std::vector<MemberView>& views, std::size_t self);
 
 }  // namespace dpwa::collective

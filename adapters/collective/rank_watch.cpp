@@ -37,7 +37,7 @@ Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
 }  // namespace
 
 RankWatch::RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board,
-                     Patience& patience, const GroupMembers& membership,
+                     AdaptiveTimeout& patience, const GroupMembers& membership,
                      std::shared_ptr<ProcessGroup> group)
     : config_(config),
       local_(local),

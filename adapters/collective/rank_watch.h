@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
+#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
-#include "adapters/collective/patience.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/log/log.h"
@@ -23,8 +23,9 @@ namespace dpwa::collective {
 class RankWatch {
  public:
   // All outlive it.
-  RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board, Patience& patience,
-            const GroupMembers& membership, std::shared_ptr<ProcessGroup> group);
+  RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board,
+            AdaptiveTimeout& patience, const GroupMembers& membership,
+            std::shared_ptr<ProcessGroup> group);
   ~RankWatch();  // waits for an answer that is under way
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
@@ -47,7 +48,7 @@ class RankWatch {
   const Config& config_;
   LocalProcess& local_;
   NoticeBoard& board_;
-  Patience& patience_;
+  AdaptiveTimeout& patience_;
   const std::shared_ptr<ProcessGroup> group_;
   const GroupMembers membership_;
   std::vector<std::size_t> others_;  // places of the other members

@@ -40,29 +40,29 @@ bool SyncPlan::averages() const {
 
 SyncPlan plan_sync(const std::vector<MemberState>& members) {
   const auto before = [](const MemberState& a, const MemberState& b) {
-    return a.standing != b.standing ? a.standing < b.standing : a.clock > b.clock;
+    return a.group_state != b.group_state ? a.group_state < b.group_state : a.clock > b.clock;
   };
   const auto best = std::ranges::min_element(members, before);
   SyncPlan plan;
   plan.source = static_cast<int>(best - members.begin());
   plan.clock = best->clock;
-  plan.fresh = best->standing == Standing::none;
-  const bool apart = best->standing == Standing::apart;
+  plan.fresh = best->group_state == GroupState::none;
+  const bool apart = best->group_state == GroupState::apart;
   for (const MemberState& member : members) {
-    const bool same = member.clock == best->clock && member.standing == best->standing;
+    const bool same = member.clock == best->clock && member.group_state == best->group_state;
     plan.behind.push_back(!same || (apart && &member != &*best));
-    plan.averaged.push_back(apart && member.standing == Standing::apart);
-    plan.newcomers = plan.newcomers || member.standing != Standing::member;
+    plan.averaged.push_back(apart && member.group_state == GroupState::apart);
+    plan.newcomers = plan.newcomers || member.group_state != GroupState::member;
   }
   return plan;
 }
 
 std::int64_t packed(const MemberState& state) {
-  return state.clock * 4 + static_cast<std::int64_t>(state.standing);
+  return state.clock * 4 + static_cast<std::int64_t>(state.group_state);
 }
 
 MemberState unpacked(std::int64_t number) {
-  return {number / 4, static_cast<Standing>(number % 4)};
+  return {number / 4, static_cast<GroupState>(number % 4)};
 }
 
 std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,

@@ -12,7 +12,7 @@
 namespace dpwa::collective {
 
 // How a node comes into a group.
-enum class Standing {
+enum class GroupState {
   member,  // with the state that all members of the last group have at the same clock
   apart,   // has trained without a group since, by gossip averaging
   none,    // from a checkpoint or from nothing
@@ -20,7 +20,7 @@ enum class Standing {
 
 struct MemberState {
   std::int64_t clock = 0;
-  Standing standing = Standing::none;
+  GroupState group_state = GroupState::none;
 };
 
 // The actions by which the members of a new group get one state; the same on all of them.

@@ -65,40 +65,41 @@ std::string difference_of_files(const Terms& there, const Terms& here) {
   return differing(nodes_of_file, there, here);
 }
 
-std::string missing_in(const std::vector<Sight>& sights) {
+std::string missing_in(const std::vector<MemberView>& views) {
   std::string names;
-  for (const Sight& sight : sights) {
-    if (sight.reach == Sight::Reach::answers && !sight.finished && sight.notes.seeks) continue;
+  for (const MemberView& view : views) {
+    if (view.reach == MemberView::Reach::answers && !view.finished && view.notes.seeks) continue;
     const char* why = "answers, but waits for no group";
-    if (sight.reach == Sight::Reach::refused) why = "not running";
-    if (sight.reach == Sight::Reach::silent) why = "no answer";
-    if (sight.finished) why = "has finished";
-    if (sight.reach == Sight::Reach::answers && sight.notes.formed.epoch > 0) continue;
-    names += (names.empty() ? "'" : ", '") + sight.name + "' (" + why + ")";
+    if (view.reach == MemberView::Reach::refused) why = "not running";
+    if (view.reach == MemberView::Reach::silent) why = "no answer";
+    if (view.finished) why = "has finished";
+    if (view.reach == MemberView::Reach::answers && view.notes.formed.epoch > 0) continue;
+    names += (names.empty() ? "'" : ", '") + view.name + "' (" + why + ")";
   }
   return names;
 }
 
-std::string stranger_in(const std::vector<Sight>& sights, std::size_t self) {
-  const GroupNotes& own = sights[self].notes;
+std::string stranger_in(const std::vector<MemberView>& views, std::size_t self) {
+  const GroupNotes& own = views[self].notes;
   if (own.formed.epoch > 0) return "";
   std::string of_group, of_start;
-  for (std::size_t place = 0; place < sights.size(); ++place) {
-    const Sight& sight = sights[place];
+  for (std::size_t place = 0; place < views.size(); ++place) {
+    const MemberView& view = views[place];
     if (place == self) continue;
-    if (sight.reach == Sight::Reach::silent && !sight.given_up) return "";  // it may be one of ours
-    if (sight.reach != Sight::Reach::answers || sight.finished || sight.notes.left) continue;
-    const std::string who = "'" + sight.name + "' ";
-    const bool trains = sight.notes.formed.epoch > 0;
+    if (view.reach == MemberView::Reach::silent && !view.given_up)
+      return "";  // it may be one of ours
+    if (view.reach != MemberView::Reach::answers || view.finished || view.notes.left) continue;
+    const std::string who = "'" + view.name + "' ";
+    const bool trains = view.notes.formed.epoch > 0;
     // It has formed the group that is about to form here, and which compares the settings.
-    if (trains && sight.notes.formed == own.vote) return "";
-    if (trains && sight.differs.empty()) return "";  // a group that takes this node in
-    std::string differs = difference_of_files(sight.notes.terms, own.terms);
-    if (trains) differs = sight.differs;
+    if (trains && view.notes.formed == own.vote) return "";
+    if (trains && view.differs.empty()) return "";  // a group that takes this node in
+    std::string differs = difference_of_files(view.notes.terms, own.terms);
+    if (trains) differs = view.differs;
     std::string& found = trains ? of_group : of_start;
     if (!found.empty()) continue;
-    if (!sight.backend.empty() && sight.backend != "collective") {
-      found = who + "runs backend " + to_plain_text(sight.backend, wire::max_name_bytes);
+    if (!view.backend.empty() && view.backend != "collective") {
+      found = who + "runs backend " + to_plain_text(view.backend, wire::max_name_bytes);
     } else if (!differs.empty()) {
       found = who + "differs: " + differs;
     }

@@ -9,7 +9,7 @@
 
 namespace dpwa::collective {
 
-struct Sight;
+struct MemberView;
 
 // Settings that must be the same on all nodes of a group: name and text.
 using Terms = std::vector<std::pair<std::string, std::string>>;
@@ -27,11 +27,11 @@ std::string difference_of_files(const Terms& there, const Terms& here);
 
 // Nodes that keep the first group from forming, with reasons, as in "'w2' (not running)"; empty:
 // none.
-std::string missing_in(const std::vector<Sight>& sights);
+std::string missing_in(const std::vector<MemberView>& views);
 
 // A node with which the one at `self` can never form its first group, with the reason, as in
 // "'w2' differs: --seed: 1 there, 2 here"; empty: none among those that have answered. If a group
 // trains, only its members count, because it does not admit other nodes that answer.
-std::string stranger_in(const std::vector<Sight>& sights, std::size_t self);
+std::string stranger_in(const std::vector<MemberView>& views, std::size_t self);
 
 }  // namespace dpwa::collective

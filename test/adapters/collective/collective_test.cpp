@@ -137,7 +137,7 @@ TEST_CASE("an optimizer around another one trains all ranks as one, joining wher
 
 namespace dpwa::collective {
 
-using enum Standing;
+using enum GroupState;
 using Flags = std::vector<bool>;
 
 TEST_CASE("at the start of a run all take over from the one that has come furthest") {
@@ -175,10 +175,10 @@ TEST_CASE("those that trained apart take the mean of their weights, and newcomer
 }
 
 TEST_CASE("what a rank says of itself travels as one number") {
-  for (const Standing standing : {member, apart, none}) {
-    const MemberState state = unpacked(packed({123456789, standing}));
+  for (const GroupState group_state : {member, apart, none}) {
+    const MemberState state = unpacked(packed({123456789, group_state}));
     CHECK(state.clock == 123456789);
-    CHECK(state.standing == standing);
+    CHECK(state.group_state == group_state);
   }
 }
 

@@ -105,22 +105,22 @@ class World {
     return node.alive && node.incarnation == member.incarnation;
   }
 
-  std::vector<Sight> sights_of(std::size_t self) const {
-    std::vector<Sight> sights(nodes_.size());
+  std::vector<MemberView> sights_of(std::size_t self) const {
+    std::vector<MemberView> views(nodes_.size());
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      sights[i].name = std::to_string(i);
+      views[i].name = std::to_string(i);
       if (side_[i] != side_[self]) {
-        sights[i].reach = Sight::Reach::silent;
-        sights[i].given_up = true;
+        views[i].reach = MemberView::Reach::silent;
+        views[i].given_up = true;
       } else if (!nodes_[i].alive) {
-        sights[i].reach = Sight::Reach::refused;
+        views[i].reach = MemberView::Reach::refused;
       } else {
-        sights[i].reach = Sight::Reach::answers;
-        sights[i].incarnation = nodes_[i].incarnation;
-        sights[i].notes = nodes_[i].notes;
+        views[i].reach = MemberView::Reach::answers;
+        views[i].incarnation = nodes_[i].incarnation;
+        views[i].notes = nodes_[i].notes;
       }
     }
-    return sights;
+    return views;
   }
 
   // A member of a broken group learns of it, at some time.

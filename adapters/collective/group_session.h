@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "adapters/adapter_types.h"
+#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/assembler.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
-#include "adapters/collective/patience.h"
 #include "adapters/collective/rank_watch.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
@@ -19,11 +19,11 @@ namespace dpwa::collective {
 
 // The nodes that step together with this one: its group, the watch over that group, and the search
 // for the next one. One (training) thread.
-class Cohort {
+class GroupSession {
  public:
   // `config` and `local` outlive it.
-  Cohort(const Config& config, LocalProcess& local, Terms terms);
-  ~Cohort();
+  GroupSession(const Config& config, LocalProcess& local, Terms terms);
+  ~GroupSession();
 
   bool together() const { return group_ != nullptr; }
   // While together.
@@ -57,7 +57,7 @@ class Cohort {
   const Config& config_;
   LocalProcess& local_;
   NoticeBoard board_;
-  Patience patience_;
+  AdaptiveTimeout patience_;
   Assembler assembler_;
   GroupMembers membership_;
   GroupMembers before_;  // of the last group

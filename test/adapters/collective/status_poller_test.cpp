@@ -1,4 +1,4 @@
-#include "adapters/collective/lookout.h"
+#include "adapters/collective/status_poller.h"
 
 #include <doctest/doctest.h>
 
@@ -20,16 +20,16 @@ struct Looking {
   Config config = config_of(4);
   LocalProcess local{"test", "w1", 1, {"w2", "w3", "w4"}};
   NoticeBoard board{local.notes, 0, {}};
-  Patience patience{0s};
+  AdaptiveTimeout patience{0s};
   TimePoint now{1h};
   std::map<std::size_t, StatusAnswer> answers;
   std::map<std::size_t, std::vector<TimePoint>> asked;
-  Lookout lookout{config,
-                  local,
-                  board,
-                  patience,
-                  [this](const std::vector<std::size_t>& places) { return ask(places); },
-                  [this] { return now; }};
+  StatusPoller lookout{config,
+                       local,
+                       board,
+                       patience,
+                       [this](const std::vector<std::size_t>& places) { return ask(places); },
+                       [this] { return now; }};
 
   static Config config_of(std::size_t nodes) {
     Config config;

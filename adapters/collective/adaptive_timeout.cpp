@@ -1,4 +1,4 @@
-#include "adapters/collective/patience.h"
+#include "adapters/collective/adaptive_timeout.h"
 
 #include <algorithm>
 #include <chrono>
@@ -27,12 +27,12 @@ std::string seconds(Duration time) {
 
 }  // namespace
 
-void Patience::add(Window& window, Duration time) {
+void AdaptiveTimeout::add(Window& window, Duration time) {
   window.push_back(time);
   if (window.size() > remembered) window.pop_front();
 }
 
-Duration Patience::usual(const Window& window) {
+Duration AdaptiveTimeout::usual(const Window& window) {
   const Duration middle = median({window.begin(), window.end()});
   std::vector<Duration> distances;
   for (const Duration time : window)
@@ -40,30 +40,30 @@ Duration Patience::usual(const Window& window) {
   return middle + 8 * median(std::move(distances));
 }
 
-void Patience::waited(Duration time) {
+void AdaptiveTimeout::waited(Duration time) {
   const MutexLock lock(mutex_);
   add(waits_, time);
 }
 
-void Patience::answered(Duration time) {
+void AdaptiveTimeout::answered(Duration time) {
   const MutexLock lock(mutex_);
   add(answers_, time);
 }
 
-Duration Patience::before_looking() const {
+Duration AdaptiveTimeout::before_looking() const {
   const MutexLock lock(mutex_);
   if (waits_.size() < enough) return 1s;
   return std::clamp<Duration>(usual(waits_), 100ms, 2s);
 }
 
-Duration Patience::before_lost() const {
+Duration AdaptiveTimeout::before_lost() const {
   if (lost_after_ > Duration::zero()) return lost_after_;
   const MutexLock lock(mutex_);
   if (answers_.empty()) return 2s;
   return std::clamp<Duration>(10 * usual(answers_), 2s, 30s);
 }
 
-Duration Patience::of_a_look() const {
+Duration AdaptiveTimeout::of_a_look() const {
   return std::clamp<Duration>(before_lost() / 3, 100ms, 1s);
 }
 

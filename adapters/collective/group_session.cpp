@@ -1,4 +1,4 @@
-#include "adapters/collective/cohort.h"
+#include "adapters/collective/group_session.h"
 
 #include <chrono>
 #include <exception>
@@ -20,33 +20,33 @@ constexpr std::chrono::milliseconds between_looks(20);
 
 }  // namespace
 
-Cohort::Cohort(const Config& config, LocalProcess& local, Terms terms)
+GroupSession::GroupSession(const Config& config, LocalProcess& local, Terms terms)
     : config_(config),
       local_(local),
       board_(local.notes, config.self_index(), std::move(terms)),
       patience_(config.collective.lost_after),
       assembler_(config, local, board_, patience_) {}
 
-Cohort::~Cohort() {
+GroupSession::~GroupSession() {
   drop();
 }
 
-Place Cohort::place() const {
+Place GroupSession::place() const {
   return {static_cast<std::size_t>(group_->rank()), static_cast<std::size_t>(group_->size())};
 }
 
-const std::string& Cohort::name_of(int rank) const {
+const std::string& GroupSession::name_of(int rank) const {
   return config_.nodes[membership_.members[static_cast<std::size_t>(rank)].place].name;
 }
 
-void Cohort::take_up(Assembler::Formed formed) {
+void GroupSession::take_up(Assembler::Formed formed) {
   drop();
   before_ = std::exchange(membership_, std::move(formed.membership));
   group_ = std::move(formed.group);
   watch_ = std::make_unique<RankWatch>(config_, local_, board_, patience_, membership_, group_);
 }
 
-void Cohort::drop() {
+void GroupSession::drop() {
   std::erase_if(retired_, [](const auto& watch) { return watch->stopped(); });
   if (!group_) return;
   watch_->stop();
@@ -55,7 +55,7 @@ void Cohort::drop() {
   group_.reset();
 }
 
-void Cohort::forget() {
+void GroupSession::forget() {
   drop();
   board_.change([](GroupNotes& notes) {
     notes.formed = {};
@@ -63,15 +63,15 @@ void Cohort::forget() {
   });
 }
 
-void Cohort::note_apart(bool apart) {
+void GroupSession::note_apart(bool apart) {
   board_.change([apart](GroupNotes& notes) { notes.apart = apart; });
 }
 
-void Cohort::note_left() {
+void GroupSession::note_left() {
   board_.change([](GroupNotes& notes) { notes.left = true; });
 }
 
-void Cohort::leave() {
+void GroupSession::leave() {
   note_left();
   if (!group_) return;
   drop();
@@ -91,7 +91,7 @@ void Cohort::leave() {
   }
 }
 
-bool Cohort::goes_on_without_this(const StatusAnswer& answer) const {
+bool GroupSession::goes_on_without_this(const StatusAnswer& answer) const {
   if (!answer.error.empty()) return answer.nobody_listens;
   const GroupNotes notes =
       group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), config_.nodes.size());
@@ -100,7 +100,7 @@ bool Cohort::goes_on_without_this(const StatusAnswer& answer) const {
   return votes || notes.left || notes.apart || notes.formed.epoch != membership_.epoch;
 }
 
-std::vector<std::size_t> Cohort::others() const {
+std::vector<std::size_t> GroupSession::others() const {
   std::vector<std::size_t> places;
   for (const auto& member : membership_.members) {
     if (member.place != config_.self_index()) places.push_back(member.place);
@@ -108,7 +108,7 @@ std::vector<std::size_t> Cohort::others() const {
   return places;
 }
 
-std::string Cohort::missed() const {
+std::string GroupSession::missed() const {
   std::string names;
   for (const auto& member : before_.members) {
     if (membership_.find(member.place) == nullptr)
@@ -117,7 +117,7 @@ std::string Cohort::missed() const {
   return names;
 }
 
-std::string Cohort::suspect() const {
+std::string GroupSession::suspect() const {
   if (!together()) return "";
   if (std::string lost = watch_->lost(); !lost.empty()) return lost;
   const auto rank = group_->lost_rank();
@@ -125,7 +125,7 @@ std::string Cohort::suspect() const {
   return "'" + name_of(*rank) + "' is lost";
 }
 
-std::string Cohort::lost_node() const {
+std::string GroupSession::lost_node() const {
   if (!together()) return "";
   const auto until = SteadyClock::now() + patience_for_the_news;
   while (true) {

@@ -1,4 +1,4 @@
-#include "adapters/collective/lookout.h"
+#include "adapters/collective/status_poller.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,10 +29,10 @@ std::uint64_t incarnation_in(const nlohmann::json& document) {
 }
 
 // Whether it may change the decision on the next group.
-bool is_news(const Sight& before, const Sight& now) {
-  const auto facts = [](const Sight& sight) {
-    const GroupNotes& notes = sight.notes;
-    return std::tie(sight.reach, sight.given_up, sight.finished, sight.incarnation, sight.differs,
+bool is_news(const MemberView& before, const MemberView& now) {
+  const auto facts = [](const MemberView& view) {
+    const GroupNotes& notes = view.notes;
+    return std::tie(view.reach, view.given_up, view.finished, view.incarnation, view.differs,
                     notes.formed, notes.seeks, notes.apart, notes.left, notes.vote,
                     notes.store_port, notes.lost);
   };
@@ -41,17 +41,17 @@ bool is_news(const Sight& before, const Sight& now) {
 
 }  // namespace
 
-Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board,
-                 Patience& patience)
-    : Lookout(
+StatusPoller::StatusPoller(const Config& config, LocalProcess& local, const NoticeBoard& board,
+                           AdaptiveTimeout& patience)
+    : StatusPoller(
           config, local, board, patience,
           [&](const std::vector<std::size_t>& places) {
             return ask_for_status(config, local, places, patience.of_a_look());
           },
           std::chrono::steady_clock::now) {}
 
-Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board,
-                 Patience& patience, Ask ask, TimeSource now)
+StatusPoller::StatusPoller(const Config& config, LocalProcess& local, const NoticeBoard& board,
+                           AdaptiveTimeout& patience, Ask ask, TimeSource now)
     : config_(config),
       local_(local),
       board_(board),
@@ -61,55 +61,55 @@ Lookout::Lookout(const Config& config, LocalProcess& local, const NoticeBoard& b
       random_(derive_seed(local.incarnation, {config.self_index()})) {
   nodes_.resize(config.nodes.size());
   for (std::size_t place = 0; place < nodes_.size(); ++place)
-    nodes_[place].sight.name = config.nodes[place].name;
+    nodes_[place].view.name = config.nodes[place].name;
 }
 
-TimePoint Lookout::turn_of(std::size_t place) const {
+TimePoint StatusPoller::turn_of(std::size_t place) const {
   if (place == config_.self_index()) return TimePoint::max();
   const Memory& memory = nodes_[place];
   const auto lost = board_.read().lost;
-  const bool given_up = memory.sight.given_up || std::ranges::find(lost, place) != lost.end();
+  const bool given_up = memory.view.given_up || std::ranges::find(lost, place) != lost.end();
   return given_up ? memory.asked + between_questions_to_the_lost : memory.turn;
 }
 
-TimePoint Lookout::next_turn() const {
+TimePoint StatusPoller::next_turn() const {
   TimePoint next = TimePoint::max();
   for (std::size_t place = 0; place < nodes_.size(); ++place) next = std::min(next, turn_of(place));
   return next;
 }
 
-void Lookout::expect_news() {
+void StatusPoller::expect_news() {
   for (Memory& memory : nodes_) {
     memory.without_news = 0;
     memory.turn = {};
   }
 }
 
-void Lookout::see(Memory& memory, const StatusAnswer& answer, TimePoint now) {
-  Sight& sight = memory.sight;
+void StatusPoller::see(Memory& memory, const StatusAnswer& answer, TimePoint now) {
+  MemberView& view = memory.view;
   memory.asked = now;
   const auto document = nlohmann::json::parse(answer.json, nullptr, false);
   if (answer.error.empty() && document.is_object()) {
-    sight.reach = Sight::Reach::answers;
-    sight.given_up = false;
-    sight.finished = text_in(document, "state") == "finished";
-    sight.incarnation = incarnation_in(document);
-    sight.notes = group_notes_in(document, nodes_.size());
-    sight.differs = difference(sight.notes.terms, board_.read().terms);
-    sight.backend = text_in(document, "backend");
+    view.reach = MemberView::Reach::answers;
+    view.given_up = false;
+    view.finished = text_in(document, "state") == "finished";
+    view.incarnation = incarnation_in(document);
+    view.notes = group_notes_in(document, nodes_.size());
+    view.differs = difference(view.notes.terms, board_.read().terms);
+    view.backend = text_in(document, "backend");
     memory.silent_since.reset();
     memory.refused_before = false;
     return;
   }
   // Refused twice: a single refusal may come from a machine that is short of resources.
   const bool twice = answer.nobody_listens && memory.refused_before;
-  sight.reach = twice ? Sight::Reach::refused : Sight::Reach::silent;
+  view.reach = twice ? MemberView::Reach::refused : MemberView::Reach::silent;
   memory.refused_before = answer.nobody_listens;
   if (!memory.silent_since) memory.silent_since = now;
-  sight.given_up = now - *memory.silent_since >= patience_.before_lost();
+  view.given_up = now - *memory.silent_since >= patience_.before_lost();
 }
 
-std::vector<Sight> Lookout::look() {
+std::vector<MemberView> StatusPoller::look() {
   const TimePoint begun = now_();
   std::vector<std::size_t> asked;
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
@@ -121,24 +121,24 @@ std::vector<Sight> Lookout::look() {
   bool news = false;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Memory& memory = nodes_[asked[i]];
-    const Sight before = memory.sight;
+    const MemberView before = memory.view;
     see(memory, answers[i], now);
-    all_answered = all_answered && memory.sight.reach == Sight::Reach::answers;
-    news = news || is_news(before, memory.sight);
-    const bool silent = memory.sight.reach == Sight::Reach::silent;
+    all_answered = all_answered && memory.view.reach == MemberView::Reach::answers;
+    news = news || is_news(before, memory.view);
+    const bool silent = memory.view.reach == MemberView::Reach::silent;
     const Duration pause = backoff_of_questions.delay(++memory.without_news, random_);
     memory.turn =
         now + (silent ? std::min<Duration>(pause, between_questions_to_the_silent) : pause);
   }
   if (all_answered) patience_.answered(now - begun);
   if (news) expect_news();
-  Sight& self = nodes_[config_.self_index()].sight;
-  self.reach = Sight::Reach::answers;
+  MemberView& self = nodes_[config_.self_index()].view;
+  self.reach = MemberView::Reach::answers;
   self.incarnation = local_.incarnation;
   self.notes = board_.read();
-  std::vector<Sight> sights;
-  for (const Memory& memory : nodes_) sights.push_back(memory.sight);
-  return sights;
+  std::vector<MemberView> views;
+  for (const Memory& memory : nodes_) views.push_back(memory.view);
+  return views;
 }
 
 }  // namespace dpwa::collective

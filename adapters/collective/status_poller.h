@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/next_group.h"
-#include "adapters/collective/patience.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
@@ -18,19 +18,20 @@ namespace dpwa::collective {
 // A node's view of the other nodes of its file: asks them for their status, several at once. A node
 // that says nothing new is asked ever more rarely, down to once a second: else nodes that wait for
 // a missing one would cost each other hundreds of connections a second. One thread.
-class Lookout {
+class StatusPoller {
  public:
   // Asks the nodes at these places of the file, all at once.
   using Ask = std::function<std::vector<StatusAnswer>(const std::vector<std::size_t>& places)>;
 
   // All outlive it.
-  Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board, Patience& patience);
-  Lookout(const Config& config, LocalProcess& local, const NoticeBoard& board, Patience& patience,
-          Ask ask, TimeSource now);
+  StatusPoller(const Config& config, LocalProcess& local, const NoticeBoard& board,
+               AdaptiveTimeout& patience);
+  StatusPoller(const Config& config, LocalProcess& local, const NoticeBoard& board,
+               AdaptiveTimeout& patience, Ask ask, TimeSource now);
 
-  // By position in the file: asks the nodes whose turn it is; of the others the last sight. Blocks
+  // By position in the file: asks the nodes whose turn it is; of the others the last view. Blocks
   // for the longest time of an answer. After news from one node it is the turn of all.
-  std::vector<Sight> look();
+  std::vector<MemberView> look();
   // It is the turn of all nodes, and soon again. One that was given up is asked only once a second
   // nevertheless, so that it does not slow down the others.
   void expect_news();
@@ -38,7 +39,7 @@ class Lookout {
 
  private:
   struct Memory {
-    Sight sight;
+    MemberView view;
     bool refused_before = false;
     std::optional<TimePoint> silent_since;
     TimePoint asked{};
@@ -51,7 +52,7 @@ class Lookout {
   const Config& config_;
   LocalProcess& local_;
   const NoticeBoard& board_;
-  Patience& patience_;
+  AdaptiveTimeout& patience_;
   const Ask ask_;
   const TimeSource now_;
   std::vector<Memory> nodes_;

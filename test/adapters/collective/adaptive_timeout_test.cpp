@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/next_group.h"
-#include "adapters/collective/patience.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/net/local_node.h"
 
@@ -36,7 +36,7 @@ View refusing(const std::string& name) {
 }  // namespace
 
 TEST_CASE("how long a wait may last is learned from the waits of the run") {
-  Patience patience(0s);
+  AdaptiveTimeout patience(0s);
   CHECK(patience.before_looking() == 1s);
   for (int i = 0; i < 64; ++i) patience.waited(i % 2 == 0 ? 4ms : 6ms);
   CHECK(patience.before_looking() == 100ms);
@@ -48,20 +48,20 @@ TEST_CASE("how long a wait may last is learned from the waits of the run") {
 }
 
 TEST_CASE("one long wait among many changes little") {
-  Patience patience(0s);
+  AdaptiveTimeout patience(0s);
   for (int i = 0; i < 63; ++i) patience.waited(std::chrono::milliseconds(30 + i % 3));
   patience.waited(5s);
   CHECK(patience.before_looking() < 150ms);
 }
 
 TEST_CASE("how long a silent node is waited for is learned from answers, unless it is given") {
-  Patience learned(0s);
+  AdaptiveTimeout learned(0s);
   CHECK(learned.before_lost() == 2s);
   for (int i = 0; i < 10; ++i) learned.answered(5ms);
   CHECK(learned.before_lost() == 2s);
   for (int i = 0; i < 64; ++i) learned.answered(500ms);
   CHECK(learned.before_lost() == 5s);
-  Patience given(700ms);
+  AdaptiveTimeout given(700ms);
   given.answered(500ms);
   CHECK(given.before_lost() == 700ms);
   CHECK(given.of_a_look() < 250ms);
@@ -151,15 +151,15 @@ TEST_CASE("a peer that names places beyond the file, or epochs beyond any run, s
   CHECK(read.lost == std::vector<std::size_t>{1});
   CHECK(read.seeks);
   // The rule takes it.
-  std::vector<Sight> sights(3);
+  std::vector<MemberView> views(3);
   for (std::size_t place = 0; place < 3; ++place) {
-    sights[place].reach = Sight::Reach::answers;
-    sights[place].incarnation = 11 + place;
-    sights[place].notes.seeks = true;
+    views[place].reach = MemberView::Reach::answers;
+    views[place].incarnation = 11 + place;
+    views[place].notes.seeks = true;
   }
-  sights[0].notes.formed = {2, {{0, 11}, {1, 12}, {2, 13}}};
-  sights[2].notes = read;
-  CHECK(next_group(sights, 0, true).group.epoch < 10);
+  views[0].notes.formed = {2, {{0, 11}, {1, 12}, {2, 13}}};
+  views[2].notes = read;
+  CHECK(next_group(views, 0, true).group.epoch < 10);
 }
 
 TEST_CASE("notes of any form are read without harm") {
@@ -213,53 +213,53 @@ TEST_CASE("a short list of nodes is shown, a long one as a number, and both in t
 
 TEST_CASE("a node that can never be in the first group is named, and others are waited for") {
   const Terms terms = {{"nodes of the cluster file", "a, b"}, {"--seed", "1"}};
-  std::vector<Sight> sights(2);
-  sights[0].name = "a";
-  sights[1].name = "b";
-  for (Sight& sight : sights) {
-    sight.reach = Sight::Reach::answers;
-    sight.notes.terms = terms;
+  std::vector<MemberView> views(2);
+  views[0].name = "a";
+  views[1].name = "b";
+  for (MemberView& view : views) {
+    view.reach = MemberView::Reach::answers;
+    view.notes.terms = terms;
   }
-  CHECK(stranger_in(sights, 0).empty());
-  sights[1].backend = "gossip";
-  CHECK(stranger_in(sights, 0) == "'b' runs backend gossip");
-  sights[1].backend = "collective";
+  CHECK(stranger_in(views, 0).empty());
+  views[1].backend = "gossip";
+  CHECK(stranger_in(views, 0) == "'b' runs backend gossip");
+  views[1].backend = "collective";
   // All hear that in the group.
-  sights[1].notes.terms.back().second = "2";
-  sights[1].differs = difference(sights[1].notes.terms, terms);
-  CHECK(stranger_in(sights, 0).empty());
+  views[1].notes.terms.back().second = "2";
+  views[1].differs = difference(views[1].notes.terms, terms);
+  CHECK(stranger_in(views, 0).empty());
   // But into a group that trains nobody comes with it.
-  sights[1].notes.formed.epoch = 1;
-  CHECK(stranger_in(sights, 0) == "'b' differs: --seed: 2 there, 1 here");
-  sights[0].notes.vote = sights[1].notes.formed;  // which has formed there a moment ago
-  CHECK(stranger_in(sights, 0).empty());
-  sights[0].notes.vote = {};
+  views[1].notes.formed.epoch = 1;
+  CHECK(stranger_in(views, 0) == "'b' differs: --seed: 2 there, 1 here");
+  views[0].notes.vote = views[1].notes.formed;  // which has formed there a moment ago
+  CHECK(stranger_in(views, 0).empty());
+  views[0].notes.vote = {};
   // Unless others train in one that takes this node in: then that one is the stranger.
-  sights.push_back(sights[0]);
-  sights[2].name = "c";
-  sights[2].notes.formed.epoch = 4;
-  CHECK(stranger_in(sights, 0).empty());
-  sights[2].reach = Sight::Reach::silent;  // as it may be
-  CHECK(stranger_in(sights, 0).empty());
-  sights[2].given_up = true;
-  CHECK_FALSE(stranger_in(sights, 0).empty());
-  sights.pop_back();
-  sights[1].notes.formed.epoch = 0;
-  sights[1].notes.terms.front().second = "b, a";
-  CHECK(stranger_in(sights, 0) == "'b' differs: nodes of the cluster file: b, a there, a, b here");
+  views.push_back(views[0]);
+  views[2].name = "c";
+  views[2].notes.formed.epoch = 4;
+  CHECK(stranger_in(views, 0).empty());
+  views[2].reach = MemberView::Reach::silent;  // as it may be
+  CHECK(stranger_in(views, 0).empty());
+  views[2].given_up = true;
+  CHECK_FALSE(stranger_in(views, 0).empty());
+  views.pop_back();
+  views[1].notes.formed.epoch = 0;
+  views[1].notes.terms.front().second = "b, a";
+  CHECK(stranger_in(views, 0) == "'b' differs: nodes of the cluster file: b, a there, a, b here");
   // One of the last run, about to end.
-  sights[1].notes.left = true;
-  CHECK(stranger_in(sights, 0).empty());
-  sights[1].notes.left = false;
-  sights[1].finished = true;
-  CHECK(stranger_in(sights, 0).empty());
-  sights[1].finished = false;
-  sights[1].reach = Sight::Reach::silent;
-  CHECK(stranger_in(sights, 0).empty());
+  views[1].notes.left = true;
+  CHECK(stranger_in(views, 0).empty());
+  views[1].notes.left = false;
+  views[1].finished = true;
+  CHECK(stranger_in(views, 0).empty());
+  views[1].finished = false;
+  views[1].reach = MemberView::Reach::silent;
+  CHECK(stranger_in(views, 0).empty());
   // In a group that was formed already, the rule of next_group() decides.
-  sights[1].reach = Sight::Reach::answers;
-  sights[0].notes.formed.epoch = 3;
-  CHECK(stranger_in(sights, 0).empty());
+  views[1].reach = MemberView::Reach::answers;
+  views[0].notes.formed.epoch = 3;
+  CHECK(stranger_in(views, 0).empty());
 }
 
 }  // namespace dpwa::collective

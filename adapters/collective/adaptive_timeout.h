@@ -13,10 +13,10 @@ namespace dpwa::collective {
 // How long a wait for other nodes may last before it is looked into, and how long a node may be
 // silent before it counts as lost: learned from the waits and the answers of this run, the last 64
 // of each, as the median and eight times the median of the distances from it. Any thread.
-class Patience {
+class AdaptiveTimeout {
  public:
   // `lost_after`: given by the configuration; 0: learned.
-  explicit Patience(Duration lost_after) : lost_after_(lost_after) {}
+  explicit AdaptiveTimeout(Duration lost_after) : lost_after_(lost_after) {}
 
   void waited(Duration time);    // for the others, in an exchange that ended well
   void answered(Duration time);  // until all nodes that were asked for their status had answered
