@@ -37,11 +37,11 @@ void TrainedStore::start_server(const std::string& name) {
   processes_.emplace(name, test::start_server(run_.file(), name));
 }
 
-void TrainedStore::start(const std::string& name, int steps, int step_ms, int hidden) {
+void TrainedStore::start(const std::string& name, int steps, int step_ms) {
   processes_.erase(name);
   processes_.emplace(
       name, ChildProcess({DPWA_COLLECTIVE_TRAINER, run_.file(), name, std::to_string(steps),
-                          std::to_string(step_ms), std::to_string(hidden), output(name)},
+                          std::to_string(step_ms), "24", output(name)},
                          run_.directory() / (name + ".log"), {"OMP_NUM_THREADS=1"}));
 }
 

@@ -22,8 +22,7 @@ class TrainedStore {
                const std::string& sections = "");
 
   void start_server(const std::string& name);
-  // `hidden`: of its model.
-  void start(const std::string& name, int steps, int step_ms = 10, int hidden = 24);
+  void start(const std::string& name, int steps, int step_ms = 10);
   void start_all(int steps);
   ChildProcess& at(const std::string& name) { return processes_.at(name); }
 

@@ -8,7 +8,6 @@
 #include <torch/types.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -31,16 +30,12 @@ constexpr std::int64_t inputs = 16;
 
 struct Net : torch::nn::Module {
   explicit Net(std::int64_t hidden) {
-    const bool has_second = hidden > 0;
-    hidden = std::abs(hidden);
     first = register_module("first", torch::nn::Linear(inputs, hidden));
-    if (has_second) second = register_module("second", torch::nn::Linear(hidden, hidden));
+    second = register_module("second", torch::nn::Linear(hidden, hidden));
     third = register_module("third", torch::nn::Linear(hidden, 3));
   }
   torch::Tensor forward(const torch::Tensor& x) {
-    torch::Tensor y = torch::tanh(first(x));
-    if (second) y = torch::tanh(second(y));
-    return third(y);
+    return third(torch::tanh(second(torch::tanh(first(x)))));
   }
   torch::nn::Linear first{nullptr}, second{nullptr}, third{nullptr};
 };
