@@ -157,10 +157,10 @@ TEST_CASE("what does not fit is one line that names it") {
 
 TEST_CASE("a worker that alone calls average_gradients() says what the others have to call") {
   const Data data = data_of(160);
-  for (const std::size_t alone : {0, 1}) {  // the first one makes the keys
-    CAPTURE(alone);
-    const test::LogFile log;
-    const auto tune = [](Config& config) { config.kvstore.start_wait = std::chrono::seconds(60); };
+  const test::LogFile log;
+  const auto tune = [](Config& config) { config.kvstore.start_wait = std::chrono::seconds(60); };
+  // Both at once, as each waits for ten seconds. The first one makes the keys.
+  test::at_once(2, [&](std::size_t alone) {
     run_nodes(store(2, 1, tune), [&](Participant& node) {
       Net net(5);
       const auto optimizer = make(optimizers()[0].second, net);
@@ -184,7 +184,7 @@ TEST_CASE("a worker that alone calls average_gradients() says what the others ha
       node.wait_for_all();
       adapter->finish();
     });
-  }
+  });
 }
 
 }  // namespace dpwa
