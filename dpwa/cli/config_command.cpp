@@ -64,7 +64,7 @@ void check(const CheckOptions& options, CommandContext& context) {
     context.err << "note: " << options.file << ": of the form of the original dpwa, as "
                 << config.original_form_by
                 << ". So its defaults are the original's: gossip.blend: lerp, a step_budget_ms of "
-                   "timeout_ms, no bound on frozen peers, no final average\n";
+                   "timeout_ms, no final average\n";
   if (const std::string obstacle = ledger_obstacle(config); !obstacle.empty())
     context.err << "note: " << options.file << ": gossip.ledger has no effect with " << obstacle
                 << ", so nodes that step more slowly count for more than their share\n";

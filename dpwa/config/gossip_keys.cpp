@@ -36,9 +36,6 @@ KeySection gossip_keys() {
                  "pull transfers one of them, in turn. An error when the model is too small"),
           in.key("max_staleness", &GossipConfig::max_staleness, number(0, unbounded),
                  "a peer whose clock lags by more steps is skipped; 0 = no bound"),
-          in.key("max_frozen_ms", &GossipConfig::max_frozen, duration_from_0(),
-                 "a peer whose clock has not advanced for this long, while this node's clock has, "
-                 "is skipped; 0 = no bound"),
           in.key("final_average", &GossipConfig::final_average, boolean(),
                  "one average over all nodes at the end, without those that are [too far "
                  "away](FIREWALL.md#distance-bound)",

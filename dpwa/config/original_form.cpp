@@ -72,7 +72,6 @@ std::string original_form_by(bool is_list, const Section& root) {
 void set_original_defaults(GossipConfig& gossip) {
   gossip.blend = BlendMode::lerp;
   gossip.max_staleness = 0;
-  gossip.max_frozen = Duration::zero();
   gossip.final_average = false;
 }
 

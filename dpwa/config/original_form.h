@@ -18,8 +18,8 @@ std::vector<std::string> original_keys();
 // it is of our own.
 std::string original_form_by(bool is_list, const Section& root);
 
-// Sets the defaults of the original: it blends x <- (1-f) x + f x_peer (lerp), bounds neither
-// staleness nor frozen peers, and takes no average at the end.
+// Sets the defaults of the original: it blends x <- (1-f) x + f x_peer (lerp), has no bound on
+// staleness, and takes no average at the end.
 void set_original_defaults(GossipConfig& gossip);
 // Reads its keys. Parameters of methods that are not selected are checked and left unused. Throws
 // ConfigError, also for a setting that a section gives as well.

@@ -37,7 +37,7 @@ struct Exchange {
 
   bool whole_model = false;        // frozen parameters too, and without a codec
   bool for_final_average = false;  // the peer is told that this node has finished training
-  bool fresh_only = false;         // a peer that lags or stands still is passed over
+  bool fresh_only = false;         // a peer that lags is passed over
   bool news_only = false;          // a version that was taken is not sent again
   Use use = Use::apart;
   bool marks_taken = true;  // the version counts as taken from then on

@@ -8,6 +8,7 @@
 #include "dpwa/base/invariant.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/rules/sample.h"
+#include "dpwa/rules/staleness.h"
 
 namespace dpwa {
 namespace {
@@ -131,20 +132,16 @@ Arrival PullEngine::end(TimePoint now) {
   return std::exchange(arrival_, {});
 }
 
-bool PullEngine::fresh(PeerId peer, const Progress& progress, TimePoint now) {
-  return staleness_.accept(peer, progress.clock, own_clock_, now);
-}
-
 const SeenBlocks& PullEngine::seen(PeerId peer) const {
   static const SeenBlocks nothing;
   const auto found = memories_.find(peer);
   return found == memories_.end() ? nothing : found->second.seen;
 }
 
-std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t own_lineage,
-                                            TimePoint now) {
+std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t own_lineage) {
   DPWA_INVARIANT(round_.current(), "a head is of the answer of a peer that is asked", phase_);
-  if (spec_.exchange.fresh_only && !fresh(*round_.current(), peer, now)) return PeerFailure::stale;
+  if (spec_.exchange.fresh_only && is_stale(staleness_, peer.clock, own_clock_))
+    return PeerFailure::stale;
   if (spec_.exchange.blends() && peer.lineage != own_lineage) return PeerFailure::other_lineage;
   return std::nullopt;
 }
@@ -200,7 +197,7 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
   const std::string name = table_.name(peer);
   const Progress& known = table_.at(peer).progress;
   if (answer.failure == PeerFailure::unchanged && !known.final && spec_.exchange.fresh_only &&
-      !fresh(peer, known, now)) {
+      is_stale(staleness_, known.clock, own_clock_)) {
     fail(answer, PeerFailure::stale, words_for_stale(known.clock));
   }
   if (!answer.failure && may_overflow) {
@@ -290,7 +287,6 @@ bool PullEngine::take_up(PeerId place, const Member& member) {
   const bool is_new = place >= table_.size() || table_.name(place) != name;
   if (is_new) {
     firewall_.put(place);
-    staleness_.forget(place);
     if (ledger_) ledger_->forget(place);
     memories_.erase(place);
     unannounced_.insert(place);

@@ -14,10 +14,10 @@
 #include "dpwa/engine/exchange.h"
 #include "dpwa/rules/firewall.h"
 #include "dpwa/rules/membership.h"
+#include "dpwa/rules/options.h"
 #include "dpwa/rules/pair_ledger.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/pull_round.h"
-#include "dpwa/rules/staleness.h"
 
 namespace dpwa {
 
@@ -100,7 +100,7 @@ class PullEngine {
   void begin(const RoundSpec& spec);
   Action next(double own_clock, TimePoint now);
   // The head of the answer, before any parameters: why they are not wanted, if so.
-  std::optional<PeerFailure> head(const Progress& peer, std::uint64_t own_lineage, TimePoint now);
+  std::optional<PeerFailure> head(const Progress& peer, std::uint64_t own_lineage);
   // The parameters of `answer` have landed; `own` is the progress of the snapshot that they were
   // compared with. A result is the scale of the factor for which the caller has to find out whether
   // a blend may overflow.
@@ -145,7 +145,6 @@ class PullEngine {
 
   Arrival end(TimePoint now);
   unsigned block() const { return spec_.block.value_or(0); }
-  bool fresh(PeerId peer, const Progress& progress, TimePoint now);
   const SeenBlocks& seen(PeerId peer) const;
   bool balances() const { return ledger_ && spec_.exchange.blends() && !spec_.peer; }
   std::optional<PeerId> choose(TimePoint now);
@@ -160,7 +159,7 @@ class PullEngine {
 
   PeerTable table_;
   Firewall firewall_;
-  StalenessGuard staleness_;
+  const StalenessOptions staleness_;
   std::optional<PairLedger> ledger_;
   unsigned declined_rounds_ = 0;  // that brought nothing, since peers were not fresh
   std::vector<double> block_shares_;

@@ -186,7 +186,7 @@ asio::awaitable<PullResult> Client::pull(PeerChannel& channel, PullRequest reque
   do {
     result = co_await channel.ask(request);
     if (result.failure) break;
-    const auto unwanted = engine_.head(result.progress, local_.store.progress().lineage, now());
+    const auto unwanted = engine_.head(result.progress, local_.store.progress().lineage);
     if (unwanted) {
       result = co_await channel.decline(*unwanted);
       break;

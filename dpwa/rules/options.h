@@ -12,8 +12,7 @@
 namespace dpwa {
 
 struct StalenessOptions {
-  double max_staleness = 0;                                // clock gap; 0 = no bound
-  Duration max_frozen = std::chrono::milliseconds(10000);  // 0 = no bound
+  double max_staleness = 0;  // clock gap; 0 = no bound
 };
 
 struct PullOptions {

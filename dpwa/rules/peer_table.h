@@ -25,7 +25,7 @@ enum class PeerFailure : std::uint8_t {
   rejected,       // it refused us, or we it: other cluster, other model, no key
   busy,           // answered BUSY: no fault, no score lost
   not_ready,      // answered NOT_READY: no fault, no score lost
-  stale,          // lags too far or stands still (staleness.h): no score lost
+  stale,          // lags too far (staleness.h): no score lost
   unusable,       // sent parameters that are not finite
   distant,        // sent parameters that are much too far away (firewall.h): no score lost
   other_lineage,  // sent parameters that descend from other initial weights: no score lost

@@ -39,7 +39,7 @@ def entry(name: str, port: int) -> str:
 
 def cluster_text(settings: NodeSettings, ports: list[int]) -> str:
     lines = ["cluster: bench", "nodes:", *(entry(node_name(i), port) for i, port in enumerate(ports))]
-    lines += [f"gossip: {{timeout_ms: 60s, max_frozen_ms: 0, daemon: {'true' if settings.daemon else 'false'}}}"]
+    lines += [f"gossip: {{timeout_ms: 60s, daemon: {'true' if settings.daemon else 'false'}}}"]
     lines += ["transport:", f"  same_host: {same_host(settings.transport)}"]
     lines += [f"  encoding: {settings.encoding}", f"  checksum: {settings.checksum}"]
     lines += ["security:", f"  mode: {settings.security}"]

@@ -69,7 +69,7 @@ def generate(seed: int, nodes: list[str], attackers: list[str], seconds: float, 
 
 def _last(rng: random.Random, nodes: list[str], seconds: float, kinds: tuple[str, ...]) -> Fault:
     """One that keeps nodes apart for a while and ends with the schedule: there must be something to recover from."""
-    longest = 14.0 if seconds >= 40 else seconds * 0.45  # beyond gossip.max_frozen_ms in long runs
+    longest = 14.0 if seconds >= 40 else seconds * 0.45
     length = round(rng.uniform(0.7, 1) * longest, 3)
     at = round(seconds - length, 3)
     kind = rng.choice([one for one in ("partition", "partition", "kill", "stop", "interface") if one in kinds])

@@ -19,7 +19,7 @@ using test::ClusterRun;
 using test::holds_in_time;
 
 constexpr const char* settings =
-    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s, max_frozen_ms: 0,\n"
+    "gossip: {timeout_ms: 500, start_wait_ms: 60s, finish_wait_ms: 30s,\n"
     "  membership: {suspect_ms: 300}}";
 
 std::string port_in_environment(std::uint16_t port) {

@@ -32,7 +32,6 @@ gossip:
   step_budget_ms: 1.5
   blend: lerp
   max_staleness: 7
-  max_frozen_ms: 1m
   final_average: false
   start_wait_ms: 3000
   finish_wait_ms: 4s
@@ -63,7 +62,6 @@ log: {level: debug, file: out.log}
   CHECK(config.gossip.step_budget == Duration(1500us));
   CHECK(config.gossip.blend == BlendMode::lerp);
   CHECK(config.gossip.max_staleness == 7);
-  CHECK(config.gossip.max_frozen == Duration(1min));
   CHECK_FALSE(config.gossip.final_average);
   CHECK(config.gossip.start_wait == Duration(3s));
   CHECK(config.gossip.finish_wait == Duration(4s));

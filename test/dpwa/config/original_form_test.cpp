@@ -34,7 +34,6 @@ void check_means_the_original(const Config& config) {
   CHECK(config.gossip.step_budget == Duration(2500ms));
   CHECK(config.gossip.blend == BlendMode::lerp);
   CHECK(config.gossip.max_staleness == 0);
-  CHECK(config.gossip.max_frozen == Duration::zero());
   CHECK_FALSE(config.gossip.final_average);
   CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
   CHECK(config.interpolation.method == "loss");

@@ -47,8 +47,7 @@ TEST_CASE("a pull engine hears answers of the peer that it asks, for a block of 
   spec.block = max_blocks;
   CHECK(breaks("a pull is of a block of the model", [&] { engine.begin(spec); }));
   Answer answer;
-  CHECK(
-      breaks("a head is of the answer of a peer that is asked", [&] { engine.head({}, 1, ten); }));
+  CHECK(breaks("a head is of the answer of a peer that is asked", [&] { engine.head({}, 1); }));
   CHECK(
       breaks("parameters land from a peer that is asked", [&] { engine.landed(answer, {}, {}); }));
   CHECK(breaks("an attempt that is settled is of a peer that is asked",

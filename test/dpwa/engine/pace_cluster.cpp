@@ -149,8 +149,7 @@ void PaceCluster::pull(std::size_t index) {
     }
     if (const auto* asked = std::get_if<PullEngine::Ask>(&action)) {
       const Offer offer = ask(index, *asked);
-      node.engine.settle(answer_of(node.engine, *asked, offer, node.published, now_), false, false,
-                         now_);
+      node.engine.settle(answer_of(node.engine, *asked, offer, node.published), false, false, now_);
       node.engine.take_log();
       continue;
     }

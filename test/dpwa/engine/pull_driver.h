@@ -67,7 +67,7 @@ struct Offer {
 
 // What comes of an ask to a peer that has this. A peer whose version is known sends nothing.
 inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Offer& offer,
-                        const Progress& own, TimePoint now) {
+                        const Progress& own) {
   Answer answer;
   answer.failure = offer.failure;
   if (answer.failure) return answer;
@@ -77,7 +77,7 @@ inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Of
   const bool known =
       ask.known_incarnation == offer.incarnation && ask.known_version == offer.progress.version;
   answer.failure =
-      known ? std::optional(PeerFailure::unchanged) : engine.head(offer.progress, own.lineage, now);
+      known ? std::optional(PeerFailure::unchanged) : engine.head(offer.progress, own.lineage);
   if (!answer.failure) engine.landed(answer, {offer.squared_distance, offer.finite}, own);
   return answer;
 }
@@ -91,7 +91,7 @@ Arrival run_round(PullEngine& engine, const RoundSpec& spec, const Progress& own
     PullEngine::Action action = engine.next(own.clock, now);
     if (auto* arrival = std::get_if<Arrival>(&action)) return std::move(*arrival);
     const auto& ask = std::get<PullEngine::Ask>(action);
-    engine.settle(answer_of(engine, ask, offer_of(ask), own, now), false, false, now);
+    engine.settle(answer_of(engine, ask, offer_of(ask), own), false, false, now);
   }
 }
 
@@ -116,7 +116,7 @@ struct PullDriver {
     answer.incarnation = process;
     answer.progress = theirs;
     answer.keeps_ledger = keeps_ledger;
-    answer.failure = engine.head(theirs, own.lineage, now);
+    answer.failure = engine.head(theirs, own.lineage);
     if (!answer.failure) {
       answer.bytes = 64;
       const auto scale = engine.landed(answer, {distance * distance, std::isfinite(distance)}, own);

@@ -226,7 +226,7 @@ void VirtualCluster::answered(std::size_t index, std::size_t target, const PullE
     answer.failure = PeerFailure::unchanged;
   } else {
     answer.progress = peer.progress;
-    answer.failure = node.engine.head(peer.progress, node.progress.lineage, now_);
+    answer.failure = node.engine.head(peer.progress, node.progress.lineage);
     if (!answer.failure) land(node, peer, answer);
   }
   settle(index, answer);
