@@ -28,13 +28,13 @@ bool is_alone(const Json& document) {
          std::all_of(peers->begin(), peers->end(), has_failed);
 }
 
-bool holds_in_quarantine(const Json& document, const std::string& name) {
+// Whether what `name` sent that node last must not be blended.
+bool refuses_parameters_of(const Json& document, const std::string& name) {
   const Json* peers = list_in(document, "peers");
   if (peers == nullptr) return false;
   return std::any_of(peers->begin(), peers->end(), [&name](const Json& peer) {
-    if (!peer.is_object() || raw_text(peer, "name") != name) return false;
-    const auto left = peer.find("quarantined_ms");
-    return left != peer.end() && left->is_number() && *left > 0;
+    return peer.is_object() && raw_text(peer, "name") == name &&
+           raw_text(peer, "last_failure") == "unusable";
   });
 }
 
@@ -47,9 +47,10 @@ std::string problem_of(const NodeStatus& node, std::span<const NodeStatus> all) 
   std::string by;
   for (const NodeStatus& other : all) {
     if (!absence_of(other).empty()) continue;
-    if (holds_in_quarantine(other.document, node.name)) by += (by.empty() ? "" : ", ") + other.name;
+    if (refuses_parameters_of(other.document, node.name))
+      by += (by.empty() ? "" : ", ") + other.name;
   }
-  return by.empty() ? "" : "in quarantine at " + by;
+  return by.empty() ? "" : "its parameters are refused by " + by;
 }
 
 // How many of its peers a node reads from memory, such as "2/3".
@@ -76,7 +77,6 @@ std::string notes(const NodeStatus& node) {
   note(count_in(document, "protocol_errors"), "errors");
   note(count_in(firewall, "distance_clipped"), "clipped");
   note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
-  note(count_in(firewall, "quarantined_peers"), "quarantined");
   note(count_in(document, "ledger_passed_over"), "passed over");
   if (flag_in(store, "finishing") && raw_text(document, "state") == "training")
     text += (text.empty() ? "" : ", ") + std::string("done, waits for others");

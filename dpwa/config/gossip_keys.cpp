@@ -69,23 +69,11 @@ KeySection firewall_keys() {
   const In in(&Config::gossip, &GossipConfig::firewall);
   return {.path = "gossip.firewall",
           .layout = Layout::flow,
-          .keys =
-              {
-                  in.key("distance", &FirewallOptions::distance, choice(distance_words),
-                         "what happens to parameters beyond the bound",
-                         {.comment = "distance: off | warn | clip | refuse parameters much farther "
-                                     "away than usual"}),
-                  in.key("quarantine_ms", &FirewallOptions::quarantine, duration_above_0(),
-                         "length of the first quarantine, but at least as long as 20 pulls usually "
-                         "take; each later one is twice as long"),
-                  in.key("quarantine_max_ms", &FirewallOptions::quarantine_max, duration_above_0(),
-                         "the longest quarantine"),
-              },
-          .check = [](const Section& section, const Config& config) {
-            const FirewallOptions& options = config.gossip.firewall;
-            if (options.quarantine > options.quarantine_max)
-              section.fail(
-                  "the bounds do not hold together; accepted: quarantine_ms <= quarantine_max_ms");
+          .keys = {
+              in.key("distance", &FirewallOptions::distance, choice(distance_words),
+                     "what happens to parameters beyond the bound",
+                     {.comment = "distance: off | warn | clip | refuse parameters much farther "
+                                 "away than usual"}),
           }};
 }
 

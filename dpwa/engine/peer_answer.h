@@ -17,7 +17,6 @@ struct PeerAnswer {
   std::optional<PeerFailure> failure;
   std::string detail;         // one line on the failure
   bool refuses_name = false;  // it says that the name of this node is another's
-  bool quarantined = false;   // nothing from it is used
   // Its answer; only without a failure:
   bool joining = true;  // it has not made its first step
   bool finished = false;

@@ -181,13 +181,13 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
 void PullEngine::judge_distance(Answer& answer) {
   const PeerId peer = *round_.current();
   if (answer.incarnation != seen(peer).incarnation()) firewall_.restarted(peer);
-  const double clock_gap = answer.progress.clock - compared_.clock;
-  verdict_ = firewall_.judge(peer, block(), distance_, clock_gap);
+  verdict_ = firewall_.judge(peer, block(), distance_);
   if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,
          "is the first peer heard, so its distance cannot be judged yet");
   } else if (verdict_.refused) {
-    fail(answer, PeerFailure::distant, words_for(distance_, verdict_.bound));
+    fail(answer, verdict_.offends ? PeerFailure::unusable : PeerFailure::distant,
+         words_for(distance_, verdict_.bound));
   }
 }
 
@@ -201,13 +201,12 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
     fail(answer, PeerFailure::stale, words_for_stale(known.clock));
   }
   if (!answer.failure && may_overflow) {
-    verdict_.reported = true;
-    fail(answer, PeerFailure::distant,
+    verdict_.gross = true;
+    fail(answer, PeerFailure::unusable,
          "sent parameters so far away that a blend might overflow float16");
-  } else if (!answer.failure && verdict_.beyond && verdict_.reported) {
-    const char* consequence = verdict_.scale < 1 ? "clipped" : "blended nevertheless";
+  } else if (!answer.failure && verdict_.offends) {
     warn(peer, "distance",
-         "'" + name + "' " + words_for(distance_, verdict_.bound) + ": " + consequence);
+         "'" + name + "' " + words_for(distance_, verdict_.bound) + ": blended nevertheless");
   }
   Settled settled;
   settled.broke_protocol = answer.failure == PeerFailure::protocol;
@@ -235,8 +234,6 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
 void PullEngine::succeeded(const Answer& answer, TimePoint now) {
   const PeerId peer = *round_.current();
   const Exchange& exchange = spec_.exchange;
-  const auto until = firewall_.succeeded(peer, verdict_, now);
-  hold(peer, until, "sent parameters that are much too far away", now);
   if (exchange.replaces()) firewall_.replaced();
   if (exchange.replaces() && ledger_) ledger_->settle_all();
   arrival_.stats = stats_;
@@ -273,8 +270,8 @@ void PullEngine::failed(const Answer& answer, TimePoint now) {
   not_fresh_ = not_fresh_ || failure == PeerFailure::not_fresh;
   if (failure == PeerFailure::other_lineage)
     arrival_.other_lineages.push_back({peer, arrival_.peer_name, answer.progress});
+  if (failure == PeerFailure::unusable && !verdict_.gross) firewall_.not_finite();
   report(peer, failure, answer.detail);
-  hold(peer, firewall_.failed(peer, failure, now), answer.detail, now);
   round_.failed(table_, failure, now, random_);
 }
 
@@ -339,16 +336,6 @@ std::vector<PeerId> PullEngine::to_greet(const std::vector<Member>& members) {
   return peers;
 }
 
-void PullEngine::hold(PeerId peer, std::optional<TimePoint> until, const std::string& why,
-                      TimePoint now) {
-  if (!until) return;
-  table_.hold(peer, *until);
-  const auto length = std::chrono::ceil<std::chrono::milliseconds>(*until - now).count();
-  warn(
-      peer, "quarantine",
-      "'" + table_.name(peer) + "' is in quarantine for " + std::to_string(length) + " ms: " + why);
-}
-
 void PullEngine::warn(PeerId peer, const std::string& kind, const std::string& text) {
   log_.push_back(
       {LogEntry::Weight::warn, LogEntry::Subject::pulls, table_.name(peer) + kind, text});
@@ -361,10 +348,8 @@ void PullEngine::refused(PeerId peer, const std::string& detail) {
 void PullEngine::report(PeerId peer, PeerFailure failure, const std::string& detail) {
   const std::string& name = table_.name(peer);
   // The trainer tells of other lineages.
-  const bool ordinary = failure == PeerFailure::distant
-                            ? !verdict_.reported
-                            : declined_in_order(failure) || failure == PeerFailure::unproven ||
-                                  failure == PeerFailure::other_lineage;
+  const bool ordinary = declined_in_order(failure) || failure == PeerFailure::distant ||
+                        failure == PeerFailure::unproven || failure == PeerFailure::other_lineage;
   // The key is not made of the detail: that may be in the peer's words, or differ every time.
   log_.push_back({ordinary ? LogEntry::Weight::debug : LogEntry::Weight::warn,
                   LogEntry::Subject::pulls, name + std::to_string(static_cast<int>(failure)),

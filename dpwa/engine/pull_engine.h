@@ -153,7 +153,6 @@ class PullEngine {
   // What has been taken of the peer, as its account counts it.
   void account_for(const Answer& answer);
   void failed(const Answer& answer, TimePoint now);
-  void hold(PeerId peer, std::optional<TimePoint> until, const std::string& why, TimePoint now);
   void warn(PeerId peer, const std::string& kind, const std::string& text);
   void report(PeerId peer, PeerFailure failure, const std::string& detail);
 

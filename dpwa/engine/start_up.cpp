@@ -19,7 +19,7 @@ constexpr Backoff between_looks{std::chrono::milliseconds(25), std::chrono::seco
 StartView view_of(const PeerAnswer& answer) {
   if (answer.failure == PeerFailure::rejected) return {PeerStart::refused};
   // This node cannot take over its weights, so it counts as absent.
-  if (answer.failure || answer.quarantined) return {PeerStart::unreachable};
+  if (answer.failure) return {PeerStart::unreachable};
   if (answer.joining && answer.lineage == 0) return {PeerStart::joining};
   return {answer.joining ? PeerStart::waiting : PeerStart::ready, answer.clock, answer.lineage};
 }

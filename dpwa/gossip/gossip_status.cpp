@@ -55,8 +55,8 @@ std::int64_t ms_until(TimePoint then, TimePoint now) {
   return std::chrono::ceil<std::chrono::milliseconds>(then - now).count();
 }
 
-Json describe(const std::string& name, const PeerRecord& peer, double score,
-              const Quarantine::Record& offender, bool same_host, TimePoint now) {
+Json describe(const std::string& name, const PeerRecord& peer, double score, bool same_host,
+              TimePoint now) {
   Json out;
   out["name"] = name;
   out["transport"] = same_host ? "same_host" : "tcp";
@@ -65,9 +65,6 @@ Json describe(const std::string& name, const PeerRecord& peer, double score,
   out["attempts_failed"] = peer.pulls_failed;
   out["last_failure"] = peer.last_failure ? Json(name_of(*peer.last_failure)) : Json(nullptr);
   out["retry_in_ms"] = ms_until(std::max(peer.retry_at, peer.rests_until), now);
-  out["offences"] = offender.offences;
-  out["quarantines"] = offender.quarantines;
-  out["quarantined_ms"] = ms_until(offender.until, now);
   out["incarnation"] = peer.incarnation;
   out["clock"] = number(peer.progress.clock);
   return out;
@@ -136,13 +133,12 @@ void describe_members(const MemberClaim& self, bool of_file, const std::vector<M
   out["members_unverified"] = unverified;
 }
 
-Json describe(const Firewall::Counters& counters, std::uint64_t quarantined) {
+Json describe(const Firewall::Counters& counters) {
   Json out;
   out["distance_warned"] = counters.warned;
   out["distance_clipped"] = counters.clipped;
   out["distance_refused"] = counters.refused;
   out["not_finite"] = counters.not_finite;
-  out["quarantined_peers"] = quarantined;  // at this moment
   return out;
 }
 
@@ -171,20 +167,18 @@ std::string gossip_status(const LocalNode& local, const PeerTable& table, const 
   out["same_host_reads_discarded"] = traffic.same_host_reads_discarded.load();
   std::uint64_t ok = 0;
   std::uint64_t failed = 0;
-  std::uint64_t quarantined = 0;
   std::uint64_t passed_over = 0;
   const std::vector<Member> members = local.members->all();
   BoundedList peers;
   for (PeerId peer = 0; peer < table.size(); ++peer) {
     ok += table.at(peer).pulls_ok;
     failed += table.at(peer).pulls_failed;
-    quarantined += firewall.record(peer).until > now ? 1 : 0;
     passed_over += ledger && ledger->acceptance(peer) == 0 ? 1 : 0;
     const bool listed = peer < members.size() && is_listed(members[peer]) &&
                         members[peer].claim.name == table.name(peer);
     if (!listed) continue;
-    Json row = describe(table.name(peer), table.at(peer), table.score(peer, now),
-                        firewall.record(peer), same_host(peer), now);
+    Json row =
+        describe(table.name(peer), table.at(peer), table.score(peer, now), same_host(peer), now);
     row["ledger_balance"] = ledger ? number(ledger->balance(peer)) : Json(nullptr);
     row["ledger_chance"] = ledger ? number(ledger->acceptance(peer)) : Json(nullptr);
     peers.add(std::move(row));
@@ -193,7 +187,7 @@ std::string gossip_status(const LocalNode& local, const PeerTable& table, const 
   out["pulls_failed"] = traffic.pulls_failed.load();
   out["attempts_ok"] = ok;  // of all pulls, at every peer that they asked
   out["attempts_failed"] = failed;
-  out["firewall"] = describe(firewall.counters(), quarantined);
+  out["firewall"] = describe(firewall.counters());
   out["ledger_passed_over"] = ledger ? Json(passed_over) : Json(nullptr);
   peers.move_to(out, "peers");
   describe_members(local.members->self(), local.of_file, members, out);

@@ -30,7 +30,6 @@ std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
     answer.failure = greeted[peer].failure;
     answer.detail = greeted[peer].detail;
     answer.refuses_name = greeted[peer].reject == wire::RejectCode::own_name;
-    answer.quarantined = greeted[peer].quarantined;
     answer.joining = welcome.state == wire::NodeState::joining;
     answer.finished = welcome.state == wire::NodeState::finished;
     answer.lineage = welcome.lineage;

@@ -316,11 +316,8 @@ asio::awaitable<Greeted> Client::greet(PeerId peer, Duration timeout) {
     engine_.refused(peer, greeting.detail);
     write_log();
   }
-  Greeted answer{greeting.failure,
-                 std::move(greeting.detail),
-                 std::move(greeting.welcome),
+  Greeted answer{greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
                  greeting.reject,
-                 engine_.table().at(peer).held_until > now(),
                  /*asked=*/true};
   co_return answer;
 }

@@ -40,7 +40,7 @@ struct PullSpec : RoundSpec {
 
 struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {
   BufferAllocator allocate;  // of the landing buffer
-  // The clock of back-offs, quarantines and staleness. Deadlines keep to the steady clock.
+  // The clock of back-offs. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;
 };
 

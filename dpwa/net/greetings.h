@@ -20,7 +20,6 @@ struct Greeted {
   std::string detail;
   wire::Welcome welcome;
   std::optional<wire::RejectCode> reject;
-  bool quarantined = false;
   bool asked = false;
 };
 

@@ -99,7 +99,7 @@ asio::awaitable<void> Visits::visit(PeerAddress address, bool all, Duration time
     greeting.detail = "no answer in time";
   }
   result = {greeting.failure, std::move(greeting.detail), std::move(greeting.welcome),
-            greeting.reject,  /*quarantined=*/false,      /*asked=*/true};
+            greeting.reject, /*asked=*/true};
   channel.close();
 }
 

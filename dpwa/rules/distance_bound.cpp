@@ -37,9 +37,7 @@ std::optional<double> DistanceBound::first_bound() const {
 
 // No bound from a single peer, which might be the liar, nor from a distance too large for a number.
 std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
-  const auto counts = [this](const Last& last) {
-    return last.was_near && count_ - last.number <= max_age;
-  };
+  const auto counts = [this](const Last& last) { return last.was_near && is_recent(last); };
   const auto distance_of = [](const Last& last) { return last.is_another ? 0 : last.distance; };
   std::size_t all = 0;
   std::size_t beyond = 0;
@@ -86,6 +84,14 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
   }
   samples_.push_back({peer, distance, number});
   return bound;
+}
+
+bool DistanceBound::most_others_are_within(PeerId peer, double bound) const {
+  int balance = 0;
+  for (const auto& [other, last] : last_.entries()) {
+    if (other != peer && is_recent(last)) balance += last.distance <= bound ? 1 : -1;
+  }
+  return balance > 0;
 }
 
 void DistanceBound::restarted(PeerId peer) {

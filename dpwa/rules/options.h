@@ -87,8 +87,6 @@ enum class DistancePolicy {
 
 struct FirewallOptions {
   DistancePolicy distance = DistancePolicy::clip;
-  Duration quarantine = std::chrono::seconds(2);      // the first; each next one twice as long
-  Duration quarantine_max = std::chrono::minutes(5);  // the longest
 };
 
 }  // namespace dpwa

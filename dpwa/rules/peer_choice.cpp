@@ -12,7 +12,7 @@ namespace {
 // Answers, as far as is known, and may have something to blend.
 bool sound(const PeerRecord& record, TimePoint now) {
   if (record.out || record.failures > 0) return false;
-  if (record.held_until > now || record.rests_until > now) return false;
+  if (record.rests_until > now) return false;
   return !record.last_failure || *record.last_failure == PeerFailure::busy;
 }
 
@@ -92,7 +92,7 @@ std::vector<PeerFailure> PeerTable::last_failures() const {
 bool PeerTable::waits(const PeerRecord& record, bool cut_off, TimePoint now) const {
   const bool backs_off = record.retry_at > now && !(cut_off && tried_soon(record, now));
   const bool rests = record.rests_until > now && !cut_off;
-  return backs_off || rests || record.held_until > now;
+  return backs_off || rests;
 }
 
 // Whether a node that is cut off asks this peer before the end of the peer's back-off.

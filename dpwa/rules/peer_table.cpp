@@ -26,9 +26,13 @@ bool declined(PeerFailure failure) {
          failure == PeerFailure::other_lineage;
 }
 
+bool is_offence(PeerFailure failure) {
+  return failure == PeerFailure::unusable || failure == PeerFailure::protocol;
+}
+
 // A call shows that the peer runs and can be reached again, not that it would answer differently.
 bool ended_by_call(PeerFailure failure) {
-  return failure != PeerFailure::rejected && !declined(failure);
+  return failure != PeerFailure::rejected && failure != PeerFailure::unusable && !declined(failure);
 }
 
 void end_backoff(PeerRecord& record) {
@@ -100,11 +104,6 @@ double PeerTable::score_of(const PeerRecord& record, TimePoint now) const {
   return flow_control_.after_time(record.score, since.count());
 }
 
-void PeerTable::hold(PeerId peer, TimePoint until) {
-  record(peer).held_until = until;
-  watch(peer);
-}
-
 void PeerTable::shares_lineage(PeerId peer) {
   if (PeerRecord* record = records_.find(peer)) record->other_lineages = 0;
 }
@@ -114,13 +113,14 @@ void PeerTable::forgive(PeerRecord& record) const {
 }
 
 void PeerTable::end_failures(PeerRecord& record) const {
-  if (record.failures >= down_failures) forgive(record);
+  if (record.failures >= down_failures && !record.offended) forgive(record);
   record.failures = 0;
   record.forgiven = false;
 }
 
 void PeerTable::succeeded(PeerId peer, const Progress& progress) {
   PeerRecord& record = this->record(peer);
+  record.offended = false;
   end_failures(record);
   record.score = flow_control_.after_success(record.score);
   if (record.score != flow_control_.initial) watch(peer);
@@ -184,6 +184,7 @@ void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& 
   record.score = flow_control_.after_failure(score_of(record, now));
   record.failed_at = now;
   ++record.failures;
+  record.offended = record.offended || is_offence(failure);
   const Backoff longest{backoff_.max, backoff_.max, backoff_.jitter};
   const bool final = failure == PeerFailure::rejected;
   record.retry_at = now + (final ? longest : backoff_).delay(record.failures, random);
@@ -199,17 +200,19 @@ void PeerTable::returned(PeerId peer, std::uint64_t incarnation) {
     record.answer_time.reset();
     record.snapshot_time.reset();
     record.incarnation = incarnation;
+    if (record.last_failure == PeerFailure::unusable) return;
+    end_backoff(record);
+    if (record.offended) return;
     record.score = flow_control_.initial;
     record.failures = 0;
     record.forgiven = false;
     record.last_failure.reset();
-    end_backoff(record);
     return;
   }
   const bool outdated = incarnation != 0 && incarnation < record.incarnation;
   if (outdated || !record.last_failure || !ended_by_call(*record.last_failure)) return;
   end_backoff(record);
-  if (record.failures >= down_failures && !record.forgiven) {
+  if (record.failures >= down_failures && !record.forgiven && !record.offended) {
     forgive(record);
     record.forgiven = true;
   }
@@ -224,7 +227,8 @@ void PeerTable::introduced(PeerId peer, std::uint64_t incarnation) {
 void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
   introduced(peer, incarnation);
   PeerRecord& record = this->record(peer);
-  const bool forgivable = record.last_failure && ended_by_call(*record.last_failure);
+  const bool forgivable =
+      record.last_failure && ended_by_call(*record.last_failure) && !record.offended;
   if (record.failures == 0 || !forgivable || now < record.reached_at) return;
   forgive(record);
   const Duration next = first_forgiveness * (1U << std::min(record.reached, 4U));

@@ -26,8 +26,8 @@ enum class PeerFailure : std::uint8_t {
   busy,           // answered BUSY: no fault, no score lost
   not_ready,      // answered NOT_READY: no fault, no score lost
   stale,          // lags too far (staleness.h): no score lost
-  unusable,       // sent parameters that are not finite
-  distant,        // sent parameters that are much too far away (firewall.h): no score lost
+  unusable,       // sent what is not finite, or grossly far away again and again (firewall.h)
+  distant,        // sent parameters that are too far away (firewall.h): no score lost
   other_lineage,  // sent parameters that descend from other initial weights: no score lost
   unproven,       // sent parameters before the usual distance is known: not counted as failed
   unchanged,      // has published nothing since we last took its parameters: not counted as failed
@@ -52,11 +52,11 @@ struct PeerRecord {
   TimePoint failed_at{};  // the last failure that took score
   unsigned failures = 0;  // in a row
   bool forgiven = false;  // its return has already been rewarded in this row of failures
+  bool offended = false;  // by what must not be blended; nothing sound has come since
   unsigned reached = 0;   // times that being reached has been rewarded in this row
   TimePoint reached_at = TimePoint::min();  // not again before
   TimePoint retry_at = TimePoint::min();
-  TimePoint held_until = TimePoint::min();  // in quarantine
-  std::uint64_t incarnation = 0;            // 0 = never heard of
+  std::uint64_t incarnation = 0;  // 0 = never heard of
   std::uint64_t pulls_ok = 0;
   std::uint64_t pulls_failed = 0;
   std::optional<PeerFailure> last_failure;
@@ -107,17 +107,19 @@ class PeerTable {
   // Takes score (not for busy, not_ready, stale, distant, other_lineage) and sets the time of the
   // next try; a peer that is unchanged, not fresh or unproven loses nothing and may be asked again
   // at once. A rejection backs off by the longest delay at once: the answer will not change by
-  // itself. Another lineage backs off ever longer, until shares_lineage().
+  // itself. Another lineage backs off ever longer, until shares_lineage(). What is unusable, or
+  // breaks the protocol, is an offence: only something sound restores the score, not a call, an
+  // answer that brings nothing, or a restart, because a liar would do that. None of these ends the
+  // back-off after what is unusable either; bytes may have been damaged on the way.
   void failed(PeerId peer, PeerFailure failure, TimePoint now, Random& random);
   // Its parameters descend from the same initial weights as the own ones.
   void shares_lineage(PeerId peer);
-  // Quarantine: the peer is not chosen until then, whatever it does meanwhile.
-  void hold(PeerId peer, TimePoint until);
   // The peer was heard from by itself. A higher incarnation is a restart: its score starts afresh,
-  // and its back-off ends. With the same incarnation (or 0: not known) the back-off ends unless the
-  // peer rejected us or said that it is busy or not ready: calling does not change its answer. Its
-  // score starts afresh if it seemed down, once until it answers again: a peer that can call but
-  // not be reached, or is always too slow, must not win favour by calling. An older one is ignored.
+  // and its back-off ends, unless it has offended. With the same incarnation (or 0: not known) the
+  // back-off ends unless the peer rejected us or said that it is busy or not ready: calling does
+  // not change its answer. Its score starts afresh if it seemed down, once until it answers again:
+  // a peer that can call but not be reached, or is always too slow, must not win favour by calling.
+  // An older one is ignored.
   void returned(PeerId peer, std::uint64_t incarnation);
   // The incarnation that the peer stated when this node called it. It is believed even if it is
   // lower: a caller may have used its name, or its wall clock was set back before a restart.

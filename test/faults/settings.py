@@ -121,8 +121,7 @@ def cluster_file(settings: Settings, own: str, addresses: dict[str, tuple[str, i
         f"  step_budget_ms: {settings.step_budget_ms}",
         f"  start_wait_ms: {settings.start_wait_ms}",
         "  finish_wait_ms: 30s",
-        # Short, so that a healed link is used again within the rounds that the campaign looks at.
-        f"  firewall: {{distance: {settings.firewall}, quarantine_ms: 200, quarantine_max_ms: 1s}}",
+        f"  firewall: {{distance: {settings.firewall}}}",
         f"transport: {{same_host: {memory}, encoding: {settings.encoding}}}",
     ]
     if settings.security == "psk":

@@ -16,7 +16,7 @@ TEST_CASE("a check takes nothing that another node says for the word of the one 
   };
   CHECK(cli::status_problems(std::vector<cli::NodeStatus>{
             node("a", R"({"node": "b", "state": "training", "peers": [
-                {"name": "b", "quarantined_ms": 7}]})"),
+                {"name": "b", "last_failure": "unusable"}]})"),
             node("b", R"({"node": "b", "state": "training", "peers": []})"),
             node("c", R"({"node": "\u001b[2J", "state": "training", "peers": []})")}) ==
         std::vector<std::string>{"a: answers as 'b'", "c: answers as '?[2J'"});
@@ -28,8 +28,8 @@ TEST_CASE("a check names every way in which a node can fail") {
   };
   const std::vector<cli::NodeStatus> nodes{
       node("a", R"({"state": "training", "loss": 0.5, "peers": [
-          {"name": "b", "last_failure": null, "quarantined_ms": 0},
-          {"name": "c", "last_failure": "unusable", "quarantined_ms": 7}]})"),
+          {"name": "b", "last_failure": null},
+          {"name": "c", "last_failure": "unusable"}]})"),
       node("b", R"({"state": "training", "loss": 0.5, "peers": [
           {"name": "a", "last_failure": "unreachable"}, {"name": "c", "last_failure": "rejected"}]})"),
       node("c", R"({"state": "training", "loss": 0.5, "peers": []})"),
@@ -44,9 +44,9 @@ TEST_CASE("a check names every way in which a node can fail") {
           {"name": "a", "last_failure": "busy"}, {"name": "c", "last_failure": "timed_out"}]})"),
       {"j", "h:1", "dead", "no answer in time", cli::Json::object()}};
   CHECK(cli::status_problems(nodes) ==
-        std::vector<std::string>{"b: reaches none of its peers", "c: in quarantine at a",
-                                 "e: its trainer is gone", "h: answers, but without a status",
-                                 "j: no answer in time"});
+        std::vector<std::string>{"b: reaches none of its peers",
+                                 "c: its parameters are refused by a", "e: its trainer is gone",
+                                 "h: answers, but without a status", "j: no answer in time"});
   CHECK(cli::status_problems({}).empty());
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("the status table fits a terminal of 80 columns, with numbers of a lon
   const auto document = cli::Json::parse(R"({"state": "training", "clock": 1234567.8,
       "loss": 12.3456, "pulls_ok": 1234567, "pulls_failed": 12345, "bytes_received": 123456700000,
       "bytes_served": 123456700000, "peers": [], "protocol_errors": 7, "members_unverified": 1024,
-      "firewall": {"distance_clipped": 12345, "quarantined_peers": 3}})");
+      "firewall": {"distance_clipped": 12345, "not_finite": 3}})");
   std::ostringstream out;
   cli::print_status_table(
       {{"worker-1", "192.168.100.100:24000", "suspect", "", document, true},
@@ -81,7 +81,7 @@ TEST_CASE("the status table fits a terminal of 80 columns, with numbers of a lon
             "\n"
             "worker-1  training  1234567.8  12.3456  1234567   12345   123457  123457  0/0\n"
             "    joined at 192.168.100.100:24000, member suspect, 7 errors, 12345 clipped,\n"
-            "    3 quarantined\n"
+            "    3 refused\n"
             "worker-2  no answer in time; address 192.168.100.100:24000, member suspect\n"
             "worker-3\n"
             "    no answer: has another cluster key than this process (security.key_file);\n"

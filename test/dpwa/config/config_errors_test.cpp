@@ -118,9 +118,6 @@ TEST_CASE("a value out of range names line, key and the range") {
        "2: gossip.timeout_ms: '25h' is out of range; accepted: at most 24h"},
       {"gossip: {max_staleness: -1}\n",
        "2: gossip.max_staleness: '-1' is out of range; accepted: a number of at least 0"},
-      {"gossip:\n  firewall:\n    quarantine_ms: 10m\n",
-       "3: gossip.firewall: the bounds do not hold together; accepted: quarantine_ms <= "
-       "quarantine_max_ms"},
       {"interpolation: {method: constant, value: 1.01}\n",
        "2: interpolation.value: '1.01' is out of range; accepted: a number from 0 to 1"},
       {"interpolation: {divergence_threshold: -1}\n",
@@ -189,8 +186,8 @@ TEST_CASE("a key in a section that belongs to another place names that place") {
       {"transport: {timeout_ms: 5}\n",
        "2: transport.timeout_ms: unknown key, did you mean 'gossip.timeout_ms'? accepted: " +
            keys_of("transport")},
-      {"gossip:\n  quarantine_ms: 5\n",
-       "3: gossip.quarantine_ms: unknown key, did you mean 'gossip.firewall.quarantine_ms'? "
+      {"gossip:\n  distance: clip\n",
+       "3: gossip.distance: unknown key, did you mean 'gossip.firewall.distance'? "
        "accepted: " +
            keys_of("gossip")},
       {"gossip: {firewall: {membership: {}}}\n",

@@ -35,7 +35,7 @@ gossip:
   final_average: false
   start_wait_ms: 3000
   finish_wait_ms: 4s
-  firewall: {distance: clip, quarantine_ms: 7s, quarantine_max_ms: 1h}
+  firewall: {distance: clip}
   membership: {join: closed, suspect_ms: 900}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
@@ -68,8 +68,6 @@ log: {level: debug, file: out.log}
   CHECK(config.gossip.firewall.distance == DistancePolicy::clip);
   CHECK_FALSE(config.gossip.membership.open);
   CHECK(config.gossip.membership.suspect == std::chrono::milliseconds(900));
-  CHECK(config.gossip.firewall.quarantine == Duration(7s));
-  CHECK(config.gossip.firewall.quarantine_max == Duration(1h));
   CHECK(config.interpolation.method == "linear");
   CHECK(config.interpolation.parameters ==
         InterpolationParameters{{"start", 0.1}, {"target", 100}});

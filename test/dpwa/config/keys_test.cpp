@@ -24,8 +24,6 @@ constexpr const char* nodes = "nodes: [{name: w1, port: 24000}, {name: w2, port:
 
 // What has to stand beside a key, or beside one value of it, where a check looks at several.
 const std::map<std::string, std::string> companions = {
-    {"gossip.firewall.quarantine_ms", "quarantine_max_ms: 24h"},
-    {"gossip.firewall.quarantine_max_ms", "quarantine_ms: 0.000001"},
     {"kvstore.staleness", "type: dist_ssp"},
     {"kvstore.compression.threshold", "type: 2bit"},
     {"kvstore.snapshots.every_ms", "folder: f"},
@@ -94,7 +92,7 @@ std::string companion_of(const std::string& path, const std::string& value) {
   return "";
 }
 
-// A cluster file whose third line gives this key alone: "gossip: {firewall: {\nquarantine_ms: 5}}".
+// A cluster file whose third line gives this key alone: "gossip: {firewall: {\ndistance: clip}}".
 std::string file_with(const std::string& section, const std::string& key,
                       const std::string& beside = "") {
   if (section.empty()) return std::string(nodes) + "\n" + key + "\n";
@@ -197,7 +195,7 @@ TEST_CASE("every key is suggested where it is misspelt") {
 }
 
 TEST_CASE("a key of a section that stands at the top level is suggested with its section") {
-  for (const char* path : {"gossip.blend", "gossip.firewall.quarantine_ms", "log.level",
+  for (const char* path : {"gossip.blend", "gossip.firewall.distance", "log.level",
                            "collective.bucket_bytes", "security.key_file", "transport.encoding"}) {
     const std::string name = std::string(path).substr(std::string(path).rfind('.') + 1);
     CHECK(error_of(file_with("", name + ": 1"))

@@ -26,14 +26,14 @@ double squared_distance(const std::vector<double>& a, const std::vector<double>&
 constexpr double factor = 0.5;
 
 bool tells_of_distance(const LogEntry& entry) {
-  return entry.weight == LogEntry::Weight::warn && !entry.key.ends_with("quarantine") &&
+  return entry.weight == LogEntry::Weight::warn &&
          entry.text.find("sent parameters") != std::string::npos;
 }
 
 }  // namespace
 
 ByzantineCluster::ByzantineCluster(std::size_t honest, DistancePolicy policy, bool ledger)
-    : honest_(honest), ledger_(ledger), now_(TimePoint() + 1h) {
+    : honest_(honest), ledger_(ledger), lies_(honest, 0), now_(TimePoint() + 1h) {
   PullEngineOptions options = measuring(policy);
   if (ledger) options.ledger_factor = factor;
   for (std::size_t i = 0; i < honest; ++i) {
@@ -51,38 +51,47 @@ void ByzantineCluster::begin_at(double value) {
 }
 
 void ByzantineCluster::run(int rounds, double lie) {
-  for (int round = 0; round < rounds; ++round) {
-    now_ += step;
-    ++round_;
-    for (std::size_t i = 0; i < honest_; ++i) {
-      if (frozen_.contains(i)) continue;
-      nodes_[i].state.publish();
+  const Lie scaled = [lie](Snapshot& snapshot, const Vector&, std::uint64_t) {
+    for (double& value : snapshot.values) value *= lie;
+  };
+  run(rounds, lie == 0 ? Lie() : scaled);
+}
+
+void ByzantineCluster::run(int rounds, const Lie& lie) {
+  for (int i = 0; i < rounds; ++i) round(lie);
+}
+
+void ByzantineCluster::round(const Lie& lie) {
+  now_ += step;
+  ++round_;
+  std::vector<Snapshot> snapshots;
+  for (std::size_t i = 0; i < honest_; ++i) {
+    Node& node = nodes_[i];
+    if (!frozen_.contains(i)) {
+      node.state.publish();
       const double optimum = i + 1 == honest_ ? optimum_ + outlier_ : optimum_;
-      for (double& value : nodes_[i].values)
-        value += 0.1 * (optimum - value) + random_.normal(0, 0.05);
+      for (double& value : node.values) value += 0.1 * (optimum - value) + random_.normal(0, 0.05);
     }
-    std::vector<Snapshot> snapshots;
-    for (const Node& node : nodes_) {
-      snapshots.push_back({node.values, node.state.progress()});
-      snapshots.back().progress.version = round_;
-    }
-    snapshots.push_back(snapshots.front());
-    for (double& value : snapshots.back().values) value *= lie;
-    for (std::size_t i = 0; i < honest_; ++i) {
-      if (!frozen_.contains(i)) pull(i, snapshots, lie != 0);
-    }
+    snapshots.push_back({node.values, node.state.progress()});
+    snapshots.back().progress.version = round_;
+  }
+  for (std::size_t i = 0; i < honest_; ++i) {
+    if (!frozen_.contains(i)) pull(i, snapshots, lie);
   }
 }
 
 void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snapshots,
-                            bool liar_answers) {
+                            const Lie& lie) {
   Node& node = nodes_[index];
   RoundSpec spec;
   spec.timeout = 1s;
+  Snapshot lied = snapshots.front();
+  const std::uint64_t process = restarts_ ? round_ : 1;
+  if (lie && restarts_) node.engine.called(node_name(honest_), process);
   const auto offer_of = [&](const PullEngine::Ask& ask) {
     const std::size_t owner = node_of(index, ask.peer);
     Offer offer;
-    if (frozen_.contains(owner) || (owner == honest_ && !liar_answers))
+    if (frozen_.contains(owner) || (owner == honest_ && !lie))
       offer.failure = PeerFailure::unreachable;
     if (ledger_ && owner < honest_) {
       PullEngine& peer = nodes_[owner].engine;
@@ -90,14 +99,27 @@ void ByzantineCluster::pull(std::size_t index, const std::vector<Snapshot>& snap
       if (ask.taken) peer.stated(node_name(index), 1, *ask.taken);
       offer.keeps_ledger = true;
     }
-    offer.progress = snapshots[owner].progress;
-    offer.squared_distance = squared_distance(snapshots[owner].values, node.values);
+    if (owner == honest_ && lie) {
+      lie(lied, node.values, lies_[index]++);
+      ++pulls_of_liar_;
+      offer.incarnation = process;
+      offer.finite = lied.finite;
+    }
+    const Snapshot& snapshot = owner == honest_ ? lied : snapshots[owner];
+    offer.progress = snapshot.progress;
+    offer.squared_distance = squared_distance(snapshot.values, node.values);
     return offer;
   };
   const Arrival arrival = run_round(node.engine, spec, node.state.progress(), now_, offer_of);
   for (const LogEntry& entry : node.engine.take_log()) reports_ += tells_of_distance(entry) ? 1 : 0;
-  if (node.state.absorb(arrival, {}, now_) == Absorbed::blend)
-    blend(node, snapshots[node_of(index, *arrival.peer)], arrival);
+  ++steps_;
+  for (PeerId peer = 0; peer < liar(); ++peer)
+    accusations_ += node.engine.table().at(peer).offended ? 1 : 0;
+  if (node.state.absorb(arrival, {}, now_) == Absorbed::blend) {
+    const std::size_t owner = node_of(index, *arrival.peer);
+    blend(node, owner == honest_ ? lied : snapshots[owner], arrival);
+    ++blends_;
+  }
   node.state.end_step(false, Duration::zero());
 }
 
@@ -132,21 +154,6 @@ double ByzantineCluster::outlier_distance() const {
     for (std::size_t d = 0; d < dimensions; ++d) mean[d] += nodes_[i].values[d] / others;
   }
   return std::sqrt(squared_distance(nodes_.back().values, mean));
-}
-
-std::size_t ByzantineCluster::quarantining_the_liar() const {
-  return static_cast<std::size_t>(std::ranges::count_if(nodes_, [this](const Node& node) {
-    return node.engine.firewall().record(liar()).quarantines > 0;
-  }));
-}
-
-std::uint64_t ByzantineCluster::quarantines_of_honest_nodes() const {
-  std::uint64_t sum = 0;
-  for (const Node& node : nodes_) {
-    for (PeerId peer = 0; peer < liar(); ++peer)
-      sum += node.engine.firewall().record(peer).quarantines;
-  }
-  return sum;
 }
 
 }  // namespace dpwa::test

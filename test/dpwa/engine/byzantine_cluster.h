@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -29,33 +30,49 @@ class ByzantineCluster {
   // These honest nodes do not train, reach no other node, and no other node reaches them.
   void set_frozen(std::set<std::size_t> nodes) { frozen_ = std::move(nodes); }
 
+  using Vector = std::vector<double>;
+  struct Snapshot {
+    Vector values;
+    Progress progress;
+    bool finite = true;
+  };
+  // Makes a lie, for the node `victim`, out of a snapshot of the first node. `nth`: of the lies for
+  // this victim.
+  using Lie = std::function<void(Snapshot& snapshot, const Vector& victim, std::uint64_t nth)>;
+
   // `lie`: the liar sends the values of the first node times this; 1 is an honest answer; at 0 it
   // cannot be reached.
   void run(int rounds, double lie);
+  void run(int rounds, const Lie& lie);
+  // The liar calls all others in each round, as a new process.
+  void set_restarting(bool restarts) { restarts_ = restarts; }
 
   // Of the distances between the nodes and the optimum: the root mean square.
   double error() const;
   double consensus_distance() const;
   double outlier_distance() const;  // of the last honest node to the mean of the others
-  std::size_t quarantining_the_liar() const;
   // Warnings about distances in the logs of the honest nodes.
   std::uint64_t reports() const { return reports_; }
-  std::uint64_t quarantines_of_honest_nodes() const;
+  // Of the honest nodes, for each step of one: blends; pulls of the liar; and steps in which an
+  // honest node takes another for an offender.
+  double blends() const { return share(blends_); }
+  double pulls_of_liar() const { return share(pulls_of_liar_); }
+  double accusations() const { return share(accusations_); }
+  void count_anew() { steps_ = blends_ = pulls_of_liar_ = accusations_ = 0; }
 
  private:
-  using Vector = std::vector<double>;
   struct Node {
     Vector values;
     TrainerState state;
     PullEngine engine;
   };
 
-  struct Snapshot {
-    Vector values;
-    Progress progress;
-  };
+  double share(std::uint64_t count) const {
+    return static_cast<double>(count) / static_cast<double>(steps_);
+  }
   PeerId liar() const { return static_cast<PeerId>(honest_ - 1); }  // for every honest node
-  void pull(std::size_t index, const std::vector<Snapshot>& snapshots, bool liar_answers);
+  void round(const Lie& lie);
+  void pull(std::size_t index, const std::vector<Snapshot>& snapshots, const Lie& lie);
   void blend(Node& node, const Snapshot& peer, const Arrival& arrival);
 
   const std::size_t honest_;
@@ -63,8 +80,14 @@ class ByzantineCluster {
   double optimum_ = 1;
   double outlier_ = 0;
   std::set<std::size_t> frozen_;
+  bool restarts_ = false;
   std::uint64_t reports_ = 0;
+  std::uint64_t steps_ = 0;
+  std::uint64_t blends_ = 0;
+  std::uint64_t pulls_of_liar_ = 0;
+  std::uint64_t accusations_ = 0;
   std::uint64_t round_ = 0;
+  std::vector<std::uint64_t> lies_;  // to each honest node
   std::vector<Node> nodes_;
   Random random_{7};
   TimePoint now_;

@@ -217,16 +217,6 @@ void PaceCluster::restart(std::size_t index) {
   schedule(index, {}, true);
 }
 
-std::uint64_t PaceCluster::quarantines_of(std::size_t node) const {
-  std::uint64_t sum = 0;
-  for (std::size_t other = 0; other < size(); ++other) {
-    if (other == node) continue;
-    const auto place = static_cast<PeerId>(node < other ? node : node - 1);
-    sum += nodes_[other]->engine.firewall().record(place).quarantines;
-  }
-  return sum;
-}
-
 double PaceCluster::kept() const {
   double sum = 0;
   for (const auto& node : nodes_) sum += node->values[unit];

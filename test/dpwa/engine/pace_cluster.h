@@ -61,7 +61,6 @@ class PaceCluster {
   double blends(std::size_t node) const;
   double clipped() const;  // of the blends of all nodes
   void count_blends_anew();
-  std::uint64_t quarantines_of(std::size_t node) const;  // in all, by all others
   std::uint64_t steps_of(std::size_t node) const { return nodes_[node]->steps; }
   void restore_initial_values();
   double initial_variance() const;  // of what the initial values have become

@@ -134,18 +134,14 @@ TEST_CASE(
   CHECK(driver.engine.table().at(0).last_failure == std::nullopt);
 }
 
-TEST_CASE("versions sent again and again bring the peer into quarantine") {
+TEST_CASE("versions sent again and again cost the peer its score, whatever it does") {
   Driver driver;
   driver.round(of_peer(0), progress(7));
   for (int i = 0; i < 3; ++i) CHECK(driver.round(of_peer(0), progress(7)) == Outcome::rejected);
   CHECK(driver.engine.table().at(0).last_failure == PeerFailure::protocol);
   CHECK(driver.engine.table().at(0).pulls_ok == 1);
-  CHECK(driver.engine.firewall().record(0).quarantines == 1);
-  CHECK(driver.engine.table().at(0).held_until > driver.now);
-  const auto lines = driver.lines(LogEntry::Weight::warn);
-  CHECK(std::ranges::count_if(lines, [](const std::string& line) {
-          return line.starts_with("'w1' is in quarantine for ");
-        }) == 1);
+  driver.engine.called("w1", 2);
+  CHECK(driver.engine.table().at(0).score == 700);
 }
 
 TEST_CASE("each block of a version is taken once") {
@@ -270,7 +266,7 @@ TEST_CASE("a blend that might overflow is refused") {
   Driver driver;
   driver.engine.begin(of_peer(0));
   REQUIRE(driver.ask());
-  CHECK(driver.sends(progress(1), 3, 1, /*may_overflow=*/true).failure == PeerFailure::distant);
+  CHECK(driver.sends(progress(1), 3, 1, /*may_overflow=*/true).failure == PeerFailure::unusable);
   driver.engine.begin(of_peer(0, compare_only));
   REQUIRE(driver.ask());
   CHECK_FALSE(driver.sends(progress(1), 3, 1, /*may_overflow=*/true).failure);

@@ -103,19 +103,6 @@ TEST_CASE("a resumed node without a lineage begins a new one") {
   CHECK(node.expect<StartUp::Publish>().lineage == 22);
 }
 
-TEST_CASE("the weights of a peer in quarantine are not taken over") {
-  for (const bool quarantined : {false, true}) {
-    CAPTURE(quarantined);
-    Starting node(second_of(2));
-    node.open();
-    PeerAnswer answer = ready_at(5);
-    answer.quarantined = quarantined;
-    node.start.greeted({answer}, begun);
-    const auto action = node.start.next(begun, node.random);
-    CHECK(std::holds_alternative<StartUp::Pull>(action) == !quarantined);
-  }
-}
-
 TEST_CASE("a full pull may take half of what is left, and twice the wait where a peer trains") {
   Starting node(second_of(2));
   node.open();

@@ -44,7 +44,7 @@ TEST_CASE("a version that was taken is refused when it comes again, as a broken 
   CHECK(test::eventually([&] { return peer.answers() == 4; }));  // counted once it is sent
   CHECK(node.client().table().at(0).last_failure == PeerFailure::protocol);
   CHECK(node.client().table().at(0).pulls_ok == 1);
-  CHECK(node.client().firewall().record(0).quarantines == 1);
+  CHECK(node.client().table().at(0).failures == 3);
 }
 
 TEST_CASE("a peer that lags too far is stale and leaves the model alone") {

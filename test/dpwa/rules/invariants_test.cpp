@@ -16,7 +16,6 @@
 #include "dpwa/rules/pair_ledger.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/rules/pull_round.h"
-#include "dpwa/rules/quarantine.h"
 #include "dpwa/rules/readers.h"
 #include "dpwa/rules/sample.h"
 #include "dpwa/rules/start_rule.h"
@@ -68,13 +67,6 @@ struct InvariantTest<PeerTable> {
     table.watched_.push_back(position);
   }
   static void add_special(PeerTable& table, PeerId peer) { table.special_.insert(peer); }
-};
-
-template <>
-struct InvariantTest<Quarantine> {
-  static Quarantine::Record& record(Quarantine& quarantine, PeerId peer) {
-    return quarantine.records_[peer];
-  }
 };
 
 namespace {
@@ -203,18 +195,6 @@ TEST_CASE("a round of pulls has one answer, of the peer that is asked") {
   succeeds();
   CHECK(breaks("the peer that answers is the one that is asked", succeeds));
   CHECK(breaks("the peer that fails is the one that is asked", fails));
-}
-
-TEST_CASE("a quarantine comes after so many offences, and its level is of those before") {
-  Quarantine quarantine{FirewallOptions()};
-  auto& record = InvariantTest<Quarantine>::record(quarantine, 1);
-  record.in_a_row = Quarantine::after;
-  CHECK(breaks("as many offences in a row are a quarantine",
-               [&] { quarantine.offence(1, true, now); }));
-  record.in_a_row = 2;
-  record.level = 1;
-  CHECK(breaks("a level is that of quarantines that are over",
-               [&] { quarantine.offence(1, true, now); }));
 }
 
 TEST_CASE("replies that end have begun, and no more begin than there may be") {

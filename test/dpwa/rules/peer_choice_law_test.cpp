@@ -71,7 +71,7 @@ class OneByOne {
   bool is_sound(PeerId peer) const {
     const PeerRecord& record = table_.at(peer);
     if (record.out || record.failures > 0) return false;
-    if (record.held_until > now_ || record.rests_until > now_) return false;
+    if (record.rests_until > now_) return false;
     return !record.last_failure || *record.last_failure == PeerFailure::busy;
   }
   bool tried_soon(const PeerRecord& record) const {
@@ -84,7 +84,7 @@ class OneByOne {
     const PeerRecord& record = table_.at(peer);
     const bool backs_off = record.retry_at > now_ && !(cut_off_ && tried_soon(record));
     const bool rests = record.rests_until > now_ && !cut_off_;
-    return record.out || backs_off || rests || record.held_until > now_;
+    return record.out || backs_off || rests;
   }
 
   const PeerTable& table_;
@@ -244,10 +244,7 @@ namespace {
 // Anything that can happen to a peer.
 void let_happen(PeerTable& table, TimePoint now, Random& random) {
   const auto peer = static_cast<PeerId>(random.below(table.size()));
-  switch (random.below(12)) {
-    case 0:
-      table.hold(peer, now + 1ms * random.below(3000));
-      break;
+  switch (1 + random.below(11)) {
     case 1:
       table.set_out(peer, random.bernoulli(0.6));
       break;

@@ -137,11 +137,8 @@ TEST_CASE("a node that no peer answers tries all of them again soon, however lon
     CHECK_FALSE(table.choose({}, cut + 499ms, random));
     CHECK(table.choose({}, cut + 500ms, random));
   }
-  SUBCASE("not when they refuse this node, nor in quarantine") {
+  SUBCASE("not when they refuse this node") {
     fail(PeerFailure::rejected);
-    CHECK_FALSE(table.choose({}, cut + 1s, random));
-    fail(PeerFailure::protocol);
-    for (PeerId peer = 0; peer < 3; ++peer) table.hold(peer, cut + 2s);
     CHECK_FALSE(table.choose({}, cut + 1s, random));
   }
   SUBCASE("one that answers is enough for the others to be spared") {

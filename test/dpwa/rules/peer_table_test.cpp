@@ -158,9 +158,10 @@ TEST_CASE_FIXTURE(Fixture, "time forgives faults, and a new fault counts from wh
   CHECK(table.score(0, start + 5s) == 750);
 }
 
-TEST_CASE_FIXTURE(Fixture, "a restarted peer starts afresh, whatever it did before") {
+TEST_CASE_FIXTURE(Fixture, "a restarted peer starts afresh, unless it has offended") {
   table.returned(0, 7);
   for (const PeerFailure failure : faults) {
+    if (failure == PeerFailure::protocol) continue;
     fail(20, failure);
     table.returned(0, table.at(0).incarnation + 1);
     CHECK(table.at(0).score == 1000);
@@ -168,7 +169,23 @@ TEST_CASE_FIXTURE(Fixture, "a restarted peer starts afresh, whatever it did befo
     CHECK_FALSE(waits());
     CHECK(table.at(0).pulls_failed > 0);  // history is kept
   }
-  CHECK(table.at(0).incarnation == 11);
+  CHECK(table.at(0).incarnation == 10);
+}
+
+TEST_CASE_FIXTURE(Fixture, "after an offence only something sound restores the score") {
+  for (const PeerFailure offence : {PeerFailure::unusable, PeerFailure::protocol}) {
+    fail(5, offence);
+    fail(1, PeerFailure::busy);  // it answers, and has nothing
+    fail(5, offence);
+    table.returned(0, 7);
+    table.returned(0, table.at(0).incarnation + 1);
+    table.reached(0, table.at(0).incarnation, start);
+    CHECK(waits() == (offence == PeerFailure::unusable));  // else bytes may have been damaged
+    CHECK(table.at(0).score < 100);
+    table.succeeded(0, {});
+    CHECK_FALSE(waits());
+    CHECK(table.at(0).score == 1000);
+  }
 }
 
 TEST_CASE_FIXTURE(Fixture,
