@@ -74,8 +74,9 @@ wire::Hello hello_of(const std::string& name) {
   return hello;
 }
 
-ChildProcess hold_lease(const ClusterRun& run, std::chrono::milliseconds deadline) {
-  const auto output = run.directory() / "holder.log";
+ChildProcess hold_lease(const ClusterRun& run, std::chrono::milliseconds deadline,
+                        const std::string& log = "holder.log") {
+  const auto output = run.directory() / log;
   ChildProcess holder({DPWA_LEASE_HOLDER, std::to_string(run.ports()[0]), "w2",
                        std::to_string(default_elements), std::to_string(deadline.count())},
                       output);
@@ -236,8 +237,8 @@ TEST_CASE("the lease of a reader that is killed ends at once") {
   REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
   test::MemoryReader other(run.ports()[0], hello_of("w2"));
   const std::size_t bytes = test::vector_manifest(default_elements).total_bytes();
-  const ChildProcess first = hold_lease(run, 10s);
-  ChildProcess second = hold_lease(run, 10s);
+  const ChildProcess first = hold_lease(run, 10s, "first.log");
+  ChildProcess second = hold_lease(run, 10s, "second.log");
   CHECK_FALSE(other.pull(10s, bytes));  // the two replies that a peer may have are the holders'
   CHECK(other.last_reply() == wire::MessageType::busy);
   second.signal(SIGKILL);
