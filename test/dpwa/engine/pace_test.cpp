@@ -148,7 +148,7 @@ TEST_CASE("the ledger keeps what a slow node adds, and the pace of the clocks") 
 // fewer random walks, the more of a distance is the lag of the slow node.
 TEST_CASE(
     "what the firewall clips of a slow node is taken later, so that it counts as the others") {
-  const auto cases = {std::pair(4, 4), std::pair(4, 32), std::pair(8, 4), std::pair(8, 32)};
+  const auto cases = {std::pair(4, 4), std::pair(8, 32)};
   for (const auto& [nodes, walks] : cases) {
     CAPTURE(nodes);
     CAPTURE(walks);
