@@ -98,7 +98,7 @@ class Program {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<Adapter> adapter_;
   RunLength length_;
-  torch::Tensor shared_state_;  // of the data that the nodes share; undefined: they do not
+  torch::Tensor shared_state_;  // SampleSource::State
   std::unique_ptr<SampleSource> samples_;
   RunPosition position_;
   std::optional<Report> report_;
@@ -145,7 +145,7 @@ Program::Program(const TrainOptions& options)
             " has no BatchNorm: nothing will be measured");
   if (options_.resume) resume();
   if (!adapter_) adapter_ = make_adapter(config_, *model_);
-  if (shared_state_.defined()) adapter_->share(shared_state_);
+  adapter_->share(shared_state_);
   for (const auto& [option, value] : common_terms(options_, config_, identity_))
     adapter_->require_same(option, value);
   samples_->seek(position_);
@@ -162,13 +162,13 @@ void Program::tell_nodes() {
 }
 
 std::unique_ptr<SampleSource> Program::make_samples() {
+  shared_state_ = at::zeros({2}, at::kLong);
+  const SampleSource::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
   if (identity_.shares_data) {
     log(LogLevel::info, "train", data_words(options_, config_, identity_, data_.train.size()));
     auto all = make_shards({SplitKind::shared, 0}, data_.train.labels, 1, options_.seed);
     SampleStream order(std::move(all.front()),
                        SeedStreams(options_.seed).common(SeedRole::shared_order));
-    shared_state_ = at::zeros({2}, at::kLong);
-    const SharedSamples::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
     return std::make_unique<SharedSamples>(std::move(order), options_.batch_size, length_,
                                            has_batch_norm(*model_) ? 2 : 1, state);
   }
@@ -176,7 +176,7 @@ std::unique_ptr<SampleSource> Program::make_samples() {
   Shard& own = shards[identity_.rank];
   log(LogLevel::info, "train", data_words(options_, config_, identity_, own.size()));
   SampleStream order(std::move(own), node_stream(options_, config_, identity_, SeedRole::order));
-  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples,
+  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples, state,
                                       common_length(options_, config_, identity_));
 }
 
@@ -302,17 +302,15 @@ bool Program::leave(RunResult& result) {
   return finished.enough && !result.lost_final_model;
 }
 
-// When all nodes step together, a node that is behind continues at the position of the others.
+// When all nodes step together, the position of the run counts, not that of the own checkpoint.
 void Program::catch_up() {
   const std::uint64_t step_before = position_.step;
   samples_->settle(position_);
   const auto step = static_cast<std::uint64_t>(adapter_->resume_state().clock);
-  const bool has_common_step =
-      config_.backend == Backend::collective || config_.backend == Backend::kvstore;
-  if (has_common_step) samples_->go_on_at(step, position_);
+  if (config_.backend == Backend::kvstore)
+    samples_->go_on_at(step, position_, step_together(config_));
   if (position_.step == step_before) return;
-  log(LogLevel::info, "train",
-      "continues at step " + std::to_string(position_.step) + ", where the others are");
+  log_move(step_before, position_.step);
   // An earlier life of this node may have written the lines before.
   if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
   const Origin origin{"the run", step, length_is_held(options_, config_)};
@@ -338,7 +336,8 @@ int Program::run() {
                                  options_.step_time,
                                  device_,
                                  options_.evaluate_threads,
-                                 config_.backend == Backend::kvstore};
+                                 config_.backend == Backend::kvstore,
+                                 step_together(config_)};
   BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
   LossWatch watch(data_.train.classes, report_->steps(), where_to_look(options_, config_));
   Trainer trainer(

@@ -45,17 +45,40 @@ double OwnSamples::done() const {
 }
 
 std::span<const std::uint32_t> OwnSamples::next(const Place&) {
-  return stream_.next(std::min(batch_size_, total_ - stream_.position()));
+  const auto samples = stream_.next(std::min(batch_size_, total_ - stream_.position()));
+  state_[0] = static_cast<std::int64_t>(stream_.position());
+  ++state_[1];
+  return samples;
 }
 
-bool OwnSamples::go_on_at(std::uint64_t step, RunPosition& position) {
-  step = std::min(step, (total_ + batch_size_ - 1) / batch_size_);
-  if (step <= position.step) return false;
+void OwnSamples::seek(const RunPosition& position) {
+  stream_.seek(position.of_stream());
+  state_[0] = static_cast<std::int64_t>(stream_.position());
+  state_[1] = static_cast<std::int64_t>(position.step);
+}
+
+// Samples of steps that the run does not have were not trained on.
+void OwnSamples::move(std::uint64_t step, std::uint64_t taken, RunPosition& position) {
   position.step = step;
-  const std::uint64_t others = std::min(total_, step * batch_size_);
-  position.passed_over = std::max(others, position.of_stream()) - position.samples;
+  position.samples = std::min(position.samples, taken);
+  position.passed_over = taken - position.samples;
   seek(position);
-  return true;
+}
+
+void OwnSamples::settle(RunPosition& position) {
+  const auto taken = static_cast<std::uint64_t>(state_[0]);
+  const auto step = static_cast<std::uint64_t>(state_[1]);
+  if (step != position.step || taken != position.of_stream()) move(step, taken, position);
+}
+
+void OwnSamples::go_on_at(std::uint64_t step, RunPosition& position, bool back) {
+  if (step > position.step) {
+    step = std::min(step, (total_ + batch_size_ - 1) / batch_size_);
+    const std::uint64_t taken = std::min(total_, step * batch_size_);
+    if (step > position.step) move(step, std::max(taken, position.of_stream()), position);
+  } else if (step < position.step && back) {
+    move(step, step * batch_size_, position);
+  }
 }
 
 void SharedSamples::seek(const RunPosition& position) {

@@ -42,6 +42,10 @@ class SampleStream {
 // The data of a node, batch by batch, and the progress of its run. One owner, one thread.
 class SampleSource {
  public:
+  // Position in the samples and step, in memory that the caller gives to Adapter::share(). next()
+  // advances both, so that a node which joins takes over those of the step under way.
+  using State = std::span<std::int64_t, 2>;
+
   virtual ~SampleSource() = default;
 
   // Before the first step: continues after this position.
@@ -54,11 +58,11 @@ class SampleSource {
   virtual std::span<const std::uint32_t> next(const Place& place) = 0;
 
   // After the start and after every step: takes over a position that the group has moved.
-  virtual void settle(RunPosition& /*position*/) {}
-  // Goes on at this step of the group, past the samples of the steps between, but not beyond the
-  // end of the run. False when that is not ahead of `position`, or when the position comes by
-  // settle().
-  virtual bool go_on_at(std::uint64_t /*step*/, RunPosition& /*position*/) { return false; }
+  virtual void settle(RunPosition& position) = 0;
+  // Where the group has no memory for settle(): goes on at this step of it, past the samples of the
+  // steps between, but not beyond the end of the run. `back`: also at an earlier step, whose
+  // samples are taken again, because the run has no update of the steps after it.
+  virtual void go_on_at(std::uint64_t /*step*/, RunPosition& /*position*/, bool /*back*/) {}
 };
 
 // The shard of one node, by a stream of its own.
@@ -67,25 +71,30 @@ class OwnSamples final : public SampleSource {
   // `whole`: the denominator of done(), when it must be the same on nodes whose shards differ by a
   // sample; 0: total_samples.
   OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples,
-             double whole = 0)
+             State state, double whole = 0)
       : stream_(std::move(stream)),
         batch_size_(batch_size),
         total_(total_samples),
-        whole_(whole > 0 ? whole : static_cast<double>(total_samples)) {}
+        whole_(whole > 0 ? whole : static_cast<double>(total_samples)),
+        state_(state) {}
 
-  void seek(const RunPosition& position) override { stream_.seek(position.of_stream()); }
+  void seek(const RunPosition& position) override;
   bool ended() const override { return stream_.position() >= total_; }
   double done() const override;
   std::span<const std::uint32_t> next(const Place& place) override;
-  bool go_on_at(std::uint64_t step, RunPosition& position) override;
+  void settle(RunPosition& position) override;
+  void go_on_at(std::uint64_t step, RunPosition& position, bool back) override;
 
   const SampleStream& stream() const { return stream_; }
 
  private:
+  void move(std::uint64_t step, std::uint64_t taken, RunPosition& position);
+
   SampleStream stream_;
   std::uint64_t batch_size_;
   std::uint64_t total_;
   double whole_;
+  State state_;
 };
 
 // The data that all nodes of a synchronous group share. In each step they take the next samples of
@@ -93,9 +102,6 @@ class OwnSamples final : public SampleSource {
 // pass it on to nodes that join later; next() moves it past the samples of all nodes in the step.
 class SharedSamples final : public SampleSource {
  public:
-  // Position and step as two numbers in memory that the caller gives to Adapter::share().
-  using State = std::span<std::int64_t, 2>;
-
   // `order` is over all samples and the same on all nodes; `least` as in SharedCursor.
   SharedSamples(SampleStream order, std::uint64_t batch_size, RunLength length, std::uint64_t least,
                 State state)

@@ -19,6 +19,17 @@ bool due(std::uint64_t step, std::uint64_t every) {
 
 }  // namespace
 
+void log_move(std::uint64_t from, std::uint64_t to) {
+  const std::string step = " step " + std::to_string(to);
+  if (to > from) {
+    log(LogLevel::info, "train", "continues at" + step + ", where the others are");
+  } else if (to < from) {
+    log(LogLevel::info, "train",
+        "goes back from step " + std::to_string(from) + " to" + step +
+            ", where the run is, and makes the steps between again");
+  }
+}
+
 LoopEnd Trainer::run() {
   begun_ = Clock::now();
   seconds_before_ = position_.train_seconds;
@@ -62,8 +73,12 @@ std::optional<LoopEnd> Trainer::step() {
   const bool dropped = options_.follows_clock &&
                        (report.outcome == Outcome::late || report.outcome == Outcome::rejected);
   (dropped ? position_.passed_over : position_.samples) += samples.size();
+  const std::uint64_t own = position_.step;
   parts_.samples.settle(position_);
-  if (options_.follows_clock) follow(report.clock);
+  if (options_.follows_clock)
+    parts_.samples.go_on_at(static_cast<std::uint64_t>(report.clock), position_,
+                            options_.goes_back);
+  log_move(own, position_.step);
 
   if (options_.step_time > Duration::zero())
     std::this_thread::sleep_until(start + options_.step_time);
@@ -76,13 +91,6 @@ std::optional<LoopEnd> Trainer::step() {
   if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
   if (known_loss) parts_.saw_loss(*known_loss);
   return std::nullopt;
-}
-
-// Ahead of the own count after a step in which the others went on without this node.
-void Trainer::follow(double clock) {
-  if (!parts_.samples.go_on_at(static_cast<std::uint64_t>(clock), position_)) return;
-  log(LogLevel::info, "train",
-      "continues at step " + std::to_string(position_.step) + ", where the others are");
 }
 
 double Trainer::set_learning_rate() {

@@ -26,7 +26,9 @@ struct TrainerOptions {
   Duration step_time{};                // every step is padded to it; 0 = not
   c10::Device device = c10::kCPU;      // of the model
   std::size_t evaluate_threads = 0;    // see evaluate()
-  bool follows_clock = false;          // a node that was left out goes on at the step of the others
+  // The clock is the step that the servers of a run count.
+  bool follows_clock = false;  // a node that was left out goes on at the step of the others
+  bool goes_back = false;      // also when that is an earlier one
 };
 
 // The objects that the loop uses; all outlive it.
@@ -52,6 +54,9 @@ enum class LoopEnd {
   diverged,  // the loss is not finite; the step that showed it was not made (GPU: the one after it)
 };
 
+// Says that a node at step `from` goes on at step `to`, where the run is. No effect for the same.
+void log_move(std::uint64_t from, std::uint64_t to);
+
 // The training loop. After the last sample the caller evaluates. One owner, one thread.
 class Trainer {
  public:
@@ -67,8 +72,7 @@ class Trainer {
 
  private:
   std::optional<LoopEnd> step();  // why the loop ends before it was made
-  void follow(double clock);
-  double set_learning_rate();  // that of the next step
+  double set_learning_rate();     // that of the next step
   void evaluate_now();
   double seconds(TimePoint now) const;
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <limits>
@@ -85,7 +86,8 @@ struct Run {
   LoopEnd train(std::uint64_t total, std::uint64_t until = ~0ULL) {
     Shard shard;
     for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
-    OwnSamples samples(SampleStream(shard, 7), 32, total);
+    std::array<std::int64_t, 2> state{};
+    OwnSamples samples(SampleStream(shard, 7), 32, total, state);
     TrainerOptions trainer_options;
     trainer_options.lr = options.lr;
     trainer_options.schedule = Schedule::linear;
@@ -277,7 +279,8 @@ TEST_CASE("a loss that is not finite ends training before the step is made") {
 
 TEST_CASE("a request to stop ends training after the current step") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
-  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100);
+  std::array<std::int64_t, 2> state{};
+  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
   TrainerOptions options;
   options.checkpoint_every = 2;
   std::vector<std::uint64_t> checkpoints;

@@ -30,9 +30,11 @@ Shard all_samples() {
   return all;
 }
 
+using StateMemory = std::array<std::int64_t, 2>;
+
 // One node of a group: its samples, and what it hands to others.
 struct Member {
-  std::array<std::int64_t, 2> state{};
+  StateMemory state{};
   SharedSamples samples;
   RunPosition position;
 
@@ -113,7 +115,8 @@ TEST_CASE("a shard smaller than the batch is taken several times over") {
 
 TEST_CASE(
     "a node's own samples end with a smaller batch, and seeking goes on behind what is done") {
-  OwnSamples samples(SampleStream({1, 2, 3, 4, 5, 6, 7}, 3), 4, 10);
+  StateMemory state{};
+  OwnSamples samples(SampleStream({1, 2, 3, 4, 5, 6, 7}, 3), 4, 10, state);
   CHECK(samples.next({}).size() == 4);
   CHECK(samples.done() == doctest::Approx(0.4));
   CHECK(samples.next({}).size() == 4);
@@ -221,26 +224,72 @@ TEST_CASE("with fewer samples left than nodes some have none, and with BatchNorm
   CHECK(normed.samples.next({3, 5}).empty());
 }
 
-TEST_CASE("a shard goes on at the step of the others, past the samples between, and never back") {
-  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20);
+TEST_CASE("a shard goes on at the step of the others, past the samples between") {
+  StateMemory state{};
+  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
   RunPosition position;
   samples.next({});
   position = {1, 2};
-  CHECK(!samples.go_on_at(1, position));
-  CHECK(!samples.go_on_at(0, position));
+  samples.go_on_at(1, position, /*back=*/true);
+  samples.go_on_at(0, position, /*back=*/false);
   CHECK(position.step == 1);
-  CHECK(samples.go_on_at(7, position));
+  samples.go_on_at(7, position, /*back=*/false);
   CHECK(position.step == 7);
   CHECK(position.samples == 2);  // only those that this node has trained on
   CHECK(position.of_stream() == 14);
   CHECK(samples.done() == doctest::Approx(0.7));
   CHECK(!samples.ended());
-  CHECK(samples.go_on_at(25, position));  // the others have ended
-  CHECK(position.step == 10);
-  CHECK(!samples.go_on_at(26, position));
-  CHECK(position.samples == 2);
-  CHECK(position.of_stream() == 20);
+  for (const std::uint64_t beyond : {25, 26}) {  // the others have ended
+    samples.go_on_at(beyond, position, /*back=*/true);
+    CHECK(position.step == 10);
+    CHECK(position.samples == 2);
+    CHECK(position.of_stream() == 20);
+  }
   CHECK(samples.ended());
+}
+
+TEST_CASE("a shard goes back to the step of the run, and takes the samples after it again") {
+  StateMemory state{};
+  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
+  std::vector<Shard> taken;
+  for (int step = 0; step < 7; ++step) {
+    const auto batch = samples.next({});
+    taken.emplace_back(batch.begin(), batch.end());
+  }
+  RunPosition position{7, 12, 0, std::nullopt, 2};
+  samples.go_on_at(3, position, /*back=*/true);
+  CHECK(position.step == 3);
+  CHECK(position.samples == 6);
+  CHECK(position.of_stream() == 6);
+  CHECK(samples.done() == doctest::Approx(0.3));
+  for (std::size_t step = 3; step < 7; ++step) {
+    const auto again = samples.next({});
+    CHECK(Shard(again.begin(), again.end()) == taken[step]);
+  }
+}
+
+TEST_CASE("nodes with streams of their own are where the group is, ahead or behind") {
+  StateMemory own{};
+  StateMemory others{};
+  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, own);
+  OwnSamples group(SampleStream({8, 9, 10}, 1), 2, 20, others);
+  RunPosition position;
+  for (const int steps : {6, 2}) {
+    CAPTURE(steps);
+    samples.seek({4, 8});
+    group.seek({});
+    for (int step = 0; step < steps; ++step) group.next({});
+    samples.next({});
+    position = {5, 10};
+    samples.settle(position);
+    CHECK(position.step == 5);  // nobody has moved it
+    own = others;
+    samples.settle(position);
+    CHECK(position.step == static_cast<std::uint64_t>(steps));
+    CHECK(position.samples == std::min(10, 2 * steps));
+    CHECK(samples.done() == group.done());
+    CHECK(samples.stream().position() == group.stream().position());
+  }
 }
 
 TEST_CASE("nodes that step together are as far as each other, though shards differ by a sample") {
@@ -253,7 +302,8 @@ TEST_CASE("nodes that step together are as far as each other, though shards diff
     RunIdentity identity;
     identity.train_size = 5;
     identity.nodes = 2;
-    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size,
+    StateMemory state{};
+    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size, state,
                        common_length(options, config, identity));
     samples.next({});
     done.push_back(samples.done());

@@ -1,14 +1,18 @@
 #include <doctest/doctest.h>
+#include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "test/process/cluster_run.h"
+#include "test/support/temporary_directory.h"
 
 // How nodes of dpwa-train with backend: collective share their data: one order, one position.
 namespace dpwa {
@@ -101,6 +105,71 @@ TEST_CASE(
   CHECK(losses_of(resumed) == losses_of(straight));
   CHECK(resumed[0]["samples"] == straight[0]["samples"]);
   std::filesystem::remove_all(points);
+}
+
+TEST_CASE("nodes with samples of their own admit one that was frozen, at their step and rate") {
+  constexpr int steps = 600;
+  std::string policy;
+  std::string without_it;
+  SUBCASE("shrink") {
+    policy = "shrink";
+    without_it = "rank 0 of 2 (w1, w2)";
+  }
+  SUBCASE("gossip") {
+    policy = "gossip";
+    without_it = "training continues by gossip averaging";
+  }
+  const test::ClusterRun cluster(
+      3, "backend: collective\ncollective: {on_lost_rank: " + policy + ", lost_after_ms: 700}");
+  std::map<std::string, test::ChildProcess> nodes;
+  for (const std::string& name : cluster.names()) {
+    const std::vector<std::string> command{DPWA_TRAIN,
+                                           "--config",
+                                           cluster.file(),
+                                           "--name",
+                                           name,
+                                           "--data",
+                                           "synthetic",
+                                           "--split",
+                                           "dirichlet:0.5",
+                                           "--threads",
+                                           "1",
+                                           "--quiet",
+                                           "--step-time",
+                                           "10",
+                                           "--steps",
+                                           std::to_string(steps),
+                                           "--run-dir",
+                                           cluster.directory()};
+    nodes.emplace(name, test::ChildProcess(command, cluster.directory() / (name + ".log")));
+  }
+  const auto says = [&](const std::string& name, const std::string& words) {
+    return test::holds_in_time([&] { return test::has(cluster.log(name), words); });
+  };
+  const auto made = [&](const std::string& name) {
+    const std::string lines = test::read_text(cluster.directory() / (name + ".metrics.jsonl"));
+    return std::ranges::count(lines, '\n');
+  };
+  REQUIRE(test::holds_in_time([&] { return made("w3") > 30; }));
+  nodes.at("w3").signal(SIGSTOP);
+  INFO(cluster.logs());
+  REQUIRE(says("w1", without_it));
+  const auto before = made("w1");
+  REQUIRE(test::holds_in_time([&] { return made("w1") > before + 50; }));
+  nodes.at("w3").signal(SIGCONT);
+  std::vector<nlohmann::json> results;
+  for (const std::string& name : cluster.names()) {
+    const auto code = nodes.at(name).wait(2 * test::run_patience);
+    INFO(cluster.logs());
+    REQUIRE(code == 0);
+    results.push_back(
+        nlohmann::json::parse(std::ifstream(cluster.directory() / (name + ".result.json"))));
+    CHECK(results.back()["steps"] == steps);
+    CHECK(results.back()["averaged_model"]["participants"] == 3);
+    CHECK(results.back()["averaged_model"]["test_loss"] ==
+          results.front()["averaged_model"]["test_loss"]);
+  }
+  CHECK(says("w3", "continues at step"));
 }
 
 }  // namespace dpwa
