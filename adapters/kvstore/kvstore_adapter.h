@@ -32,8 +32,9 @@ namespace dpwa {
 // set_optimizer(), and while they stay the same from step to step. Else step() pushes them.
 //
 // kvstore.update: worker (merged types). The gradients travel in the same way and come back as
-// their mean; the optimizer runs on each worker. One that comes later takes weights and optimizer's
-// state from another worker, by way of the servers (dpwa/kvstore/handover.h).
+// their mean; the optimizer runs on each worker. One that comes later, or with another checkpoint
+// than the one that a run begins with, takes weights and optimizer's state from another worker, by
+// way of the servers (dpwa/kvstore/handover.h).
 //
 // A program that needs the gradients between backward() and step() calls average_gradients() or
 // update_send(). With update: server nothing leaves in backward() from then on. Merged types then
@@ -96,6 +97,9 @@ class KvstoreAdapter : public Adapter {
   void write_note(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
   void look_for_newcomers();
   void give_weights(kvstore::ExchangeReport& report);
+  std::vector<at::Tensor> pull_values(kvstore::ExchangeReport& report);
+  void take_values(const std::vector<at::Tensor>& values);
+  bool take_begin(kvstore::ExchangeReport& report);
   bool take_given(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
   kvstore::ExchangeReport take_from_workers(bool has_own);
   void give_to(torch::optim::Optimizer& optimizer);
@@ -143,8 +147,8 @@ class KvstoreAdapter : public Adapter {
   // update: server. Of the last step; what leaves in backward() has them while steady_.
   std::optional<kvstore::OptimizerTerms> last_terms_;
   bool steady_ = false;  // they were those of the step before, too
-  // update: worker. The program's optimizer during step(); else null. After a step whose gradients
-  // were averaged before it: a copy, for the average of the next one.
+  // update: worker. The program's optimizer during step(); else null. After set_optimizer() in the
+  // first step, and a step whose gradients were averaged before it: a copy, for the next average.
   const torch::optim::Optimizer* stepping_ = nullptr;
   std::optional<kvstore::OptimizerCopy> last_optimizer_;
   std::vector<bool> used_;    // of trained_: it has had a gradient here

@@ -2,9 +2,11 @@
 // workers that come later; with update: server, that of checkpoints.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
 #include <torch/optim/optimizer.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
@@ -73,7 +75,7 @@ std::vector<std::optional<KeyState>> KvstoreAdapter::states_of_servers(ExchangeR
   return states;
 }
 
-// --- update: worker: of workers that come later, or back
+// --- update: worker: of workers that come later, or back, or with another checkpoint
 
 void KvstoreAdapter::make_note() {
   const kvstore::NoteValues none{};
@@ -105,9 +107,11 @@ void KvstoreAdapter::write_note(const HandoverNote& note, ExchangeReport& report
 // This worker waits for others: perhaps for one that has no weights.
 void KvstoreAdapter::look_for_newcomers() {
   if (by_servers() || phase_ != Phase::running || !has_weights_ || dropped_) return;
-  if (stepping_ == nullptr && !last_optimizer_ && !by_halves_) return;  // known soon
+  const bool unknown = stepping_ == nullptr && !last_optimizer_ && !by_halves_;
+  if (unknown && !averaged_) return;  // known soon
   ExchangeReport report;
-  if (!is_asked(self(), step_, read_note(report))) return;
+  const HandoverNote note = read_note(report);
+  if (!is_asked(self(), step_, note) || (unknown && note.step > step_)) return;
   try {
     give_weights(report);
   } catch (const std::runtime_error& refused) {
@@ -122,6 +126,10 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
   if (by_halves_)
     throw std::runtime_error("update_send() does not tell the optimizer; accepted: step()");
   if (stepping_ != nullptr) last_optimizer_.emplace(*stepping_, trained_parameters_);
+  if (!last_optimizer_)
+    throw std::runtime_error(
+        "average_gradients() in the first step does not tell the optimizer; accepted: "
+        "set_optimizer() before it");
   const kvstore::OptimizerCopy& optimizer = *last_optimizer_;
   write_note({HandoverNote::Kind::writing, step_, self().incarnation}, report);
   std::vector<Ticket> tickets;
@@ -144,17 +152,46 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
             " and the optimizer's state to a joining worker");
 }
 
-// What the note names; false: it was written anew meanwhile, or not all has come.
-bool KvstoreAdapter::take_given(const HandoverNote& note, ExchangeReport& report) {
+std::vector<at::Tensor> KvstoreAdapter::pull_values(ExchangeReport& report) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> values;
   for (const at::Tensor& out : outs_) values.push_back(at::empty_like(out.detach()));
   weights_->pull_all();
   report.add(weights_->finish(values));
+  return values;
+}
+
+void KvstoreAdapter::take_values(const std::vector<at::Tensor>& values) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < outs_.size(); ++i) outs_[i].detach().copy_(values[i]);
+}
+
+// Takes the weights of the first step. False: the optimizer of this worker does not have the state
+// that belongs to them, because they are of another checkpoint than its own; or not all has come.
+bool KvstoreAdapter::take_begin(ExchangeReport& report) {
+  if (clock_ != clock_at_begin_) return false;
+  if (restored_) {
+    const auto values = pull_values(report);
+    bool same = report.complete();
+    for (std::size_t i = 0; same && i < parameters_.size(); ++i)
+      same = at::equal(parameters_[i].second.detach(), values[i]);
+    if (!same) return false;
+    take_values(values);
+  } else {
+    weights_->pull_all();
+    report.add(weights_->finish(outs_));
+  }
+  step_ = 0;
+  return report.complete();
+}
+
+// What the note names; false: it was written anew meanwhile, or not all has come.
+bool KvstoreAdapter::take_given(const HandoverNote& note, ExchangeReport& report) {
+  const auto values = pull_values(report);
   if (!report.complete()) return false;
   auto states = states_of_servers(report);
   if (read_note(report) != note || !report.complete()) return false;
-  for (std::size_t i = 0; i < outs_.size(); ++i) outs_[i].detach().copy_(values[i]);
+  take_values(values);
   given_ = std::move(states);
   for (std::size_t i = 0; i < trained_.size(); ++i)
     used_[i] = used_[i] || (given_[i] && !is_empty(given_[i]->state));
@@ -168,19 +205,24 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
   const TimePoint began = Steady::now();
   ExchangeReport report;
   kvstore::Newcomer newcomer{self(), 0, has_own, false, {}};
+  std::string begin;  // of a run with another checkpoint than that of this worker
+  const auto at_step = [](double clock) { return "step " + std::to_string(std::llround(clock)); };
   const auto fail = [&](const std::string& why) {
-    throw std::runtime_error("node '" + config_.self + "' comes to a run at step " +
-                             std::to_string(newcomer.next_step) + ", and " + why);
+    throw std::runtime_error("node '" + config_.self + "' comes " + begin + "to a run at " +
+                             at_step(clock_at_begin_ + static_cast<double>(newcomer.next_step)) +
+                             ", and " + why +
+                             (begin.empty() ? "" : ", or checkpoints of one step on all workers"));
   };
   while (true) {
     newcomer.next_step = gradients_->next_step(report);
     const HandoverNote note = read_note(report);
     if (!report.complete()) return report;
-    if (newcomer.next_step == 0) {  // the run begins
-      weights_->pull_all();
-      report.add(weights_->finish(outs_));
-      step_ = 0;
-      return report;
+    if (newcomer.next_step == 0 && begin.empty()) {  // the run begins
+      if (take_begin(report) || !report.complete()) return report;
+      begin = restored_ ? "with a checkpoint of " + at_step(clock_) + " " : "without a checkpoint ";
+      log(LogLevel::info, "kvstore",
+          "comes " + begin + "to a run that begins at " + at_step(clock_at_begin_) +
+              ": takes weights and optimizer's state from another worker");
     }
     newcomer.hear(note);
     const HandoverMove move = next_move(newcomer, session_->client().members(), note);

@@ -238,8 +238,13 @@ void KvstoreAdapter::average_gradients() {
 }
 
 void KvstoreAdapter::set_optimizer(const torch::optim::Optimizer& optimizer) {
-  if (is_running() && by_servers() && !sent_ && !held_back_)
+  if (!is_running()) return;
+  if (!by_servers()) {
+    // average_gradients() may wait for a worker that wants its state; later the last step tells.
+    if (step_ == 0 && given_.empty()) last_optimizer_.emplace(optimizer, trained_parameters_);
+  } else if (!sent_ && !held_back_) {
     terms_ = terms_of(optimizer, trained_parameters_);
+  }
 }
 
 StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {

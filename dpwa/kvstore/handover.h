@@ -12,10 +12,10 @@
 namespace dpwa::kvstore {
 
 // With kvstore.update: worker the servers have the mean of the gradients only: weights and the
-// state of the optimizer are on the workers. A worker that comes to a run, or comes back to it,
-// takes them from another one, the giver, which places both on the servers. The value of a key of
-// its own, the note, says what is going on. The others cannot go on meanwhile, because the step
-// that the newcomer pushes next waits for it.
+// state of the optimizer are on the workers. A worker that comes to a run, comes back to it, or
+// begins it with another checkpoint than the first worker takes them from another one, the giver,
+// which places both on the servers. The value of a key of its own, the note, says what is going on.
+// The others cannot go on meanwhile, because the step that the newcomer pushes next waits for it.
 struct HandoverNote {
   enum class Kind : std::uint8_t {
     none = 0,
@@ -57,7 +57,7 @@ struct HandoverMove {
 
 struct Newcomer {
   MemberId self;
-  std::uint64_t next_step = 0;  // the first step that waits for it; above 0
+  std::uint64_t next_step = 0;  // the first step that waits for it
   bool has_own = false;         // it was left out, and has weights of an earlier step
   bool asked = false;           // it has asked before
   // Incarnations of workers that have said that they have no weights either.

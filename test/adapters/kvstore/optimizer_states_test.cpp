@@ -64,6 +64,69 @@ TEST_CASE("update: worker: one that joins later gets weights and optimizer's sta
   }
 }
 
+TEST_CASE("update: worker: workers with other checkpoints begin with that of the first one") {
+  double second = 4;  // its step; that of the first: 7
+  bool averages = false;
+  bool tells = true;  // the optimizer, before the gradients are averaged
+  SUBCASE("of another step") {}
+  SUBCASE("of the same step, of another run") {
+    second = 7;
+  }
+  SUBCASE("average_gradients() after set_optimizer()") {
+    averages = true;
+  }
+  SUBCASE("average_gradients() alone, which is one line") {
+    averages = true;
+    tells = false;
+  }
+  const Data data = data_of(160);
+  for (const auto& [name, kind] : optimizers()) {
+    INFO(name);
+    const auto models = models_of<Net>(2, 5);
+    std::string problem;
+    const auto with_worker = [](Config& config) { config.kvstore.update = KvstoreUpdate::worker; };
+    run_nodes(store(2, 1, with_worker), [&](Participant& node) {
+      Net& net = *models[node.index];
+      const auto optimizer = make(kind, net);
+      const auto backward = [&] {
+        optimizer->zero_grad();
+        const auto from = static_cast<std::int64_t>(node.index) * worker_rows;
+        const Tensor loss = loss_of(net, data, from, worker_rows);
+        loss.backward();
+        return loss;
+      };
+      const double clock = node.index == 0 ? 7 : second;
+      for (int i = 0; i < clock; ++i) {
+        backward();
+        optimizer->step();
+      }
+      const auto adapter = make_adapter(node.config, net);
+      adapter->restore({clock, {}});
+      try {
+        adapter->start();
+      } catch (const std::runtime_error& refused) {
+        problem = refused.what();
+        return;
+      }
+      CHECK(adapter->resume_state().clock == 7);
+      for (int i = 0; i < 10; ++i) {
+        if (tells) adapter->set_optimizer(*optimizer);
+        const Tensor loss = backward();
+        if (averages) adapter->average_gradients();
+        adapter->step(*optimizer, loss);
+      }
+      if (tells) node.wait_for_all();
+      adapter->finish();
+    });
+    CHECK(torch::equal(flat(*models[0]), flat(*models[1])) == tells);
+    if (tells) continue;
+    CHECK(problem.find("comes with a checkpoint of step 4 to a run at step 7, and the worker that "
+                       "has its weights cannot give them") != std::string::npos);
+    CHECK(problem.find("or checkpoints of one step on all workers") != std::string::npos);
+    break;  // whatever the optimizer
+  }
+}
+
 TEST_CASE("update: worker: one that was left out takes the weights of the others and goes on") {
   const Data data = data_of(160);
   const auto models = models_of<Net>(2, 5);
