@@ -72,6 +72,12 @@ std::vector<std::string> resolved(Resolver& resolver, const std::string& host, b
   return last_addresses(host).value_or(std::vector<std::string>());
 }
 
+// An address of many machines: TCP has no connections to it.
+bool is_of_many(const std::string& address) {
+  const ip::address parsed = plain(address);
+  return parsed.is_multicast() || parsed == ip::address(ip::address_v4::broadcast());
+}
+
 // Finds two nodes that peers would dial, or that would listen, at the same address and port. A
 // wildcard or loopback address to listen on belongs to the machine of the node. Two of them clash
 // only on one machine, which means that both nodes are dialled over loopback.
@@ -145,6 +151,11 @@ void resolve_nodes(Config& config, const Locations& locations) {
                                           " is not an address that peers can dial; accepted: "
                                           "the address of the machine (and bind: " +
                                           node.host + " to listen everywhere)");
+    }
+    if (std::any_of(node.addresses.begin(), node.addresses.end(), is_of_many)) {
+      locations.fail(place + ".host", shown(node.host) +
+                                          " is a multicast or broadcast address; accepted: the "
+                                          "address of one machine");
     }
     const std::string bind_key = place + (node.bind.empty() ? ".host" : ".bind");
     const auto bind = node.bind.empty() ? node.addresses

@@ -290,6 +290,12 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
           {"nodes:\n  - {name: a, host: 0.0.0.0, port: 1}\n",
            "3: nodes[0].host: '0.0.0.0' is not an address that peers can dial; accepted: the "
            "address of the machine (and bind: 0.0.0.0 to listen everywhere)"},
+          {"nodes:\n  - {name: a, host: 224.0.0.1, port: 1}\n",
+           "3: nodes[0].host: '224.0.0.1' is a multicast or broadcast address; accepted: the "
+           "address of one machine"},
+          {"nodes:\n  - {name: a, host: 255.255.255.255, port: 1}\n",
+           "3: nodes[0].host: '255.255.255.255' is a multicast or broadcast address; accepted: the "
+           "address of one machine"},
           {"nodes:\n  - {name: a, host: \"\", port: 1}\n",
            "3: nodes[0].host: '' is not a host; accepted: an IP address or a host name"},
       },
