@@ -77,7 +77,11 @@ std::string one_line(std::string_view text) {
 std::string one_line(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
   const std::string_view text = error.what();
-  return one_line(text.substr(0, text.find('\n')));
+  std::string line = one_line(text.substr(0, text.find('\n')));
+  const std::string_view none_left = "Too many open files";
+  if (line.ends_with(none_left) || line.find(std::string(none_left) + " [") != std::string::npos)
+    line += "; raise the limit of file descriptors (ulimit -n)";
+  return line;
 }
 
 }  // namespace dpwa

@@ -23,7 +23,7 @@ std::string to_plain_text(std::string_view text, std::size_t max_bytes);
 std::string one_line(std::string_view text);
 
 // The error of a program in one line: "out of memory" for std::bad_alloc, else the first line of
-// what() (LibTorch appends a stack trace).
+// what() (LibTorch appends a stack trace), with the limit of descriptors where that was reached.
 std::string one_line(const std::exception& error);
 
 }  // namespace dpwa

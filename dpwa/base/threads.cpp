@@ -5,6 +5,9 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "dpwa/base/thread_failure.h"
@@ -12,13 +15,23 @@
 namespace dpwa {
 
 std::thread start_background_thread(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread([body = std::move(body)] { run_or_end("a background thread", body); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
+  struct Blocked {
+    sigset_t before;
+    Blocked() {
+      sigset_t all;
+      sigfillset(&all);
+      pthread_sigmask(SIG_SETMASK, &all, &before);
+    }
+    ~Blocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+  };
+  const Blocked until_end;
+  try {
+    return std::thread([body = std::move(body)] { run_or_end("a background thread", body); });
+  } catch (const std::system_error& refused) {
+    throw std::runtime_error(std::string("cannot start a thread: ") + refused.what() +
+                             "; raise the limit of processes (ulimit -u), or pids.max of the "
+                             "control group");
+  }
 }
 
 std::vector<int> usable_processors() {

@@ -1,6 +1,8 @@
 // Checksums, numbers, random numbers and threads. plain_text_test.cpp has the rest.
 
 #include <doctest/doctest.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cmath>
@@ -229,6 +231,32 @@ TEST_CASE("an error of a program is one line, and refused memory is named") {
   CHECK(one_line(std::bad_alloc()) == "out of memory");
   CHECK(one_line(std::bad_array_new_length()) == "out of memory");
   CHECK(one_line(std::runtime_error("wrong\u202E\nframe #0")) == "wrong\\xe2\\x80\\xae");
+  for (const std::string why : {"eventfd_select_interrupter: Too many open files [system:24]",
+                                "socket: Too many open files"})
+    CHECK(one_line(std::runtime_error(why)) ==
+          why + "; raise the limit of file descriptors (ulimit -n)");
+}
+
+TEST_CASE(
+    "a thread that is refused is one line that names the limit, and signals stay as they were") {
+  pthread_attr_t usual;
+  REQUIRE(pthread_getattr_default_np(&usual) == 0);
+  pthread_attr_t too_large = usual;
+  REQUIRE(pthread_attr_setstacksize(&too_large, std::size_t{1} << 46) == 0);
+  REQUIRE(pthread_setattr_default_np(&too_large) == 0);
+  std::string why;
+  try {
+    start_background_thread([] {}).join();
+  } catch (const std::runtime_error& refused) {
+    why = refused.what();
+  }
+  REQUIRE(pthread_setattr_default_np(&usual) == 0);
+  CHECK(why ==
+        "cannot start a thread: Resource temporarily unavailable; raise the limit of processes "
+        "(ulimit -u), or pids.max of the control group");
+  sigset_t blocked;
+  REQUIRE(pthread_sigmask(SIG_BLOCK, nullptr, &blocked) == 0);
+  CHECK(sigismember(&blocked, SIGTERM) == 0);
 }
 
 TEST_CASE("a quoted text keeps what is plain and shows every other byte") {
