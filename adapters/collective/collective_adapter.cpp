@@ -256,7 +256,7 @@ void CollectiveAdapter::between_steps() {
   if (formed != 0 && std::ranges::all_of(notes, [&](std::uint32_t note) {
         return (note & ~newcomers_bit) == formed;
       }))
-    return take_in_newcomers();
+    return admit_newcomers();
   collective::Assembler& assembler = group_session_->assembler();
   const bool wanted =
       std::ranges::any_of(notes, [](std::uint32_t note) { return (note & newcomers_bit) != 0; });
@@ -272,7 +272,7 @@ void CollectiveAdapter::between_steps() {
 }
 
 // All members have formed the next group beside this one.
-void CollectiveAdapter::take_in_newcomers() {
+void CollectiveAdapter::admit_newcomers() {
   auto formed = group_session_->assembler().take(Duration::zero(), [] { return false; });
   reducer_.reset();
   // Lets the others receive the rest of the last exchange.

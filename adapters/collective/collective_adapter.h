@@ -59,7 +59,7 @@ class CollectiveAdapter : public Adapter {
   void take(const collective::StepTally& tally);
   void require_equal_weights(const collective::StepTally& tally);
   void between_steps();  // the exchange of all members after a step that they made together
-  void take_in_newcomers();
+  void admit_newcomers();
   void tell_status(const torch::Tensor& loss);
 
   // Groups (collective_groups.cpp).

@@ -17,8 +17,8 @@
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
-#include "dpwa/kvstore/handover.h"
 #include "dpwa/kvstore/run_record.h"
+#include "dpwa/kvstore/state_transfer.h"
 #include "dpwa/node/endpoint.h"
 
 namespace dpwa {
@@ -34,7 +34,7 @@ namespace dpwa {
 // kvstore.update: worker (merged types). The gradients travel in the same way and come back as
 // their mean; the optimizer runs on each worker. One that comes later, or with another checkpoint
 // than the one that a run begins with, takes weights and optimizer's state from another worker, by
-// way of the servers (dpwa/kvstore/handover.h).
+// way of the servers (dpwa/kvstore/state_transfer.h).
 //
 // A program that needs the gradients between backward() and step() calls average_gradients() or
 // update_send(). With update: server nothing leaves in backward() from then on. Merged types then
@@ -93,14 +93,14 @@ class KvstoreAdapter : public Adapter {
   void wait_placed(const std::vector<kvclient::Ticket>& tickets, kvstore::ExchangeReport& report);
   std::vector<std::optional<kvstore::KeyState>> states_of_servers(kvstore::ExchangeReport& report);
   void make_note();
-  kvstore::HandoverNote read_note(kvstore::ExchangeReport& report);
-  void write_note(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
+  kvstore::TransferNote read_note(kvstore::ExchangeReport& report);
+  void write_note(const kvstore::TransferNote& note, kvstore::ExchangeReport& report);
   void look_for_newcomers();
   void give_weights(kvstore::ExchangeReport& report);
   std::vector<at::Tensor> pull_values(kvstore::ExchangeReport& report);
   void take_values(const std::vector<at::Tensor>& values);
   bool take_begin(kvstore::ExchangeReport& report);
-  bool take_given(const kvstore::HandoverNote& note, kvstore::ExchangeReport& report);
+  bool take_given(const kvstore::TransferNote& note, kvstore::ExchangeReport& report);
   kvstore::ExchangeReport take_from_workers(bool has_own);
   void give_to(torch::optim::Optimizer& optimizer);
   void place_restored(const torch::optim::Optimizer& optimizer);

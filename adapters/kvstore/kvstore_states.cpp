@@ -22,9 +22,9 @@ namespace {
 using Steady = std::chrono::steady_clock;
 using kvclient::Ticket;
 using kvstore::ExchangeReport;
-using kvstore::HandoverMove;
-using kvstore::HandoverNote;
 using kvstore::KeyState;
+using kvstore::TransferMove;
+using kvstore::TransferNote;
 
 // The key of the note. The key of a parameter has no parentheses.
 constexpr auto note_key = "(handover)";
@@ -85,7 +85,7 @@ void KvstoreAdapter::make_note() {
   session_->wait_created(init, note_key);
 }
 
-HandoverNote KvstoreAdapter::read_note(ExchangeReport& report) {
+TransferNote KvstoreAdapter::read_note(ExchangeReport& report) {
   const kvclient::Outcome outcome =
       answer_to(session_->client().pull(note_key, 0), "the note about the weights", report);
   kvstore::NoteValues values{};
@@ -93,10 +93,10 @@ HandoverNote KvstoreAdapter::read_note(ExchangeReport& report) {
       outcome.values[0]->size() != sizeof values)
     return {};
   std::memcpy(values.data(), outcome.values[0]->data(), sizeof values);
-  return kvstore::decode_note(values).value_or(HandoverNote{});
+  return kvstore::decode_note(values).value_or(TransferNote{});
 }
 
-void KvstoreAdapter::write_note(const HandoverNote& note, ExchangeReport& report) {
+void KvstoreAdapter::write_note(const TransferNote& note, ExchangeReport& report) {
   const kvstore::NoteValues values = kvstore::encode(note);
   const kvstore::KeyShape shape{note_key, DType::float64, kvstore::note_elements,
                                 static_cast<std::uint32_t>(config_.kvstore.servers.size())};
@@ -110,14 +110,14 @@ void KvstoreAdapter::look_for_newcomers() {
   const bool unknown = stepping_ == nullptr && !last_optimizer_ && !by_halves_;
   if (unknown && !averaged_) return;  // known soon
   ExchangeReport report;
-  const HandoverNote note = read_note(report);
+  const TransferNote note = read_note(report);
   if (!is_asked(self(), step_, note) || (unknown && note.step > step_)) return;
   try {
     give_weights(report);
   } catch (const std::runtime_error& refused) {
     log(LogLevel::warn, "kvstore",
         std::string("cannot give its weights to a joining worker: ") + refused.what());
-    write_note({HandoverNote::Kind::refused, step_, self().incarnation}, report);
+    write_note({TransferNote::Kind::refused, step_, self().incarnation}, report);
   }
 }
 
@@ -131,7 +131,7 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
         "average_gradients() in the first step does not tell the optimizer; accepted: "
         "set_optimizer() before it");
   const kvstore::OptimizerCopy& optimizer = *last_optimizer_;
-  write_note({HandoverNote::Kind::writing, step_, self().incarnation}, report);
+  write_note({TransferNote::Kind::writing, step_, self().incarnation}, report);
   std::vector<Ticket> tickets;
   for (std::size_t i = 0, trained = 0; i < parameters_.size(); ++i) {
     std::optional<KeyState> state;
@@ -145,7 +145,7 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
                                           kvstore::const_bytes_of(value))));
   }
   wait_placed(tickets, report);
-  if (report.complete()) write_note({HandoverNote::Kind::given, step_, self().incarnation}, report);
+  if (report.complete()) write_note({TransferNote::Kind::given, step_, self().incarnation}, report);
   if (report.complete())
     log(LogLevel::info, "kvstore",
         "gave the weights of step " + std::to_string(step_) +
@@ -186,7 +186,7 @@ bool KvstoreAdapter::take_begin(ExchangeReport& report) {
 }
 
 // What the note names; false: it was written anew meanwhile, or not all has come.
-bool KvstoreAdapter::take_given(const HandoverNote& note, ExchangeReport& report) {
+bool KvstoreAdapter::take_given(const TransferNote& note, ExchangeReport& report) {
   const auto values = pull_values(report);
   if (!report.complete()) return false;
   auto states = states_of_servers(report);
@@ -215,7 +215,7 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
   };
   while (true) {
     newcomer.next_step = gradients_->next_step(report);
-    const HandoverNote note = read_note(report);
+    const TransferNote note = read_note(report);
     if (!report.complete()) return report;
     if (newcomer.next_step == 0 && begin.empty()) {  // the run begins
       if (take_begin(report) || !report.complete()) return report;
@@ -225,35 +225,35 @@ ExchangeReport KvstoreAdapter::take_from_workers(bool has_own) {
               ": takes weights and optimizer's state from another worker");
     }
     newcomer.hear(note);
-    const HandoverMove move = next_move(newcomer, session_->client().members(), note);
+    const TransferMove move = next_move(newcomer, session_->client().members(), note);
     switch (move.kind) {
-      case HandoverMove::Kind::take:
+      case TransferMove::Kind::take:
         if (take_given(note, report) || !report.complete()) return report;
         break;
-      case HandoverMove::Kind::ask:
+      case TransferMove::Kind::ask:
         newcomer.asked = true;
-        write_note({HandoverNote::Kind::wanted, newcomer.next_step, move.giver}, report);
+        write_note({TransferNote::Kind::wanted, newcomer.next_step, move.giver}, report);
         break;
-      case HandoverMove::Kind::keep:
+      case TransferMove::Kind::keep:
         log(LogLevel::warn, "kvstore",
             "no other worker has the weights of step " + std::to_string(newcomer.next_step) +
                 ": continues with its own, of step " + std::to_string(step_));
         step_ = newcomer.next_step;
         return report;
-      case HandoverMove::Kind::nobody:
+      case TransferMove::Kind::nobody:
         fail(
             "no worker that has its weights takes part: with kvstore.update 'worker' the servers "
             "have none; accepted: new servers, or update: server");
         break;
-      case HandoverMove::Kind::refused:
+      case TransferMove::Kind::refused:
         fail(
             "the worker that has its weights cannot give them (its log says why); accepted: "
             "update: server");
         break;
-      case HandoverMove::Kind::decline:
-        write_note({HandoverNote::Kind::lacks, newcomer.next_step, self().incarnation}, report);
+      case TransferMove::Kind::decline:
+        write_note({TransferNote::Kind::lacks, newcomer.next_step, self().incarnation}, report);
         break;
-      case HandoverMove::Kind::wait:
+      case TransferMove::Kind::wait:
         break;
     }
     report.stopped |= !session_->pause(began, "the weights of another worker");

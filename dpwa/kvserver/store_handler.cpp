@@ -79,7 +79,7 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   close_older(requester);
   const auto begun = std::make_shared<Connection>(responder);
   connections_[&responder] = begun;
-  if (door_ != nullptr) door_->begins(from);
+  if (shared_memory_ != nullptr) shared_memory_->begins(from);
   newest_[from.name] = begun;
   receive_(from, tag, *std::move(message));
   co_return true;
@@ -146,15 +146,16 @@ void StoreHandler::connection_closed(const Responder& responder) {
   // The lent memory may change from now on.
   const auto newest = newest_.find(worker.name);
   const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
-  if (door_ != nullptr && !again) door_->take_back(worker);
+  if (shared_memory_ != nullptr && !again) shared_memory_->take_back(worker);
   connection->lent.clear();
 }
 
 bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return true;
-  const auto borrowed =
-      door_ != nullptr ? door_->borrow(member_of(responder), *push->place) : std::nullopt;
+  const auto borrowed = shared_memory_ != nullptr
+                            ? shared_memory_->borrow(member_of(responder), *push->place)
+                            : std::nullopt;
   if (!borrowed) {
     responder.protocol_error("a push names memory that was not shared");
     return false;
@@ -174,9 +175,9 @@ void StoreHandler::take_back(Connection& connection, std::uint64_t number) {
 
 void StoreHandler::lend(Connection& connection, kvstore::Message& message) const {
   auto* answer = std::get_if<kvstore::Answer>(&message);
-  if (door_ == nullptr || answer == nullptr || !answer->values) return;
+  if (shared_memory_ == nullptr || answer == nullptr || !answer->values) return;
   if (connection.lent_bytes + answer->values->size() > most_lent_to_worker) return;
-  answer->place = door_->place_for(member_of(*connection.responder), *answer->values);
+  answer->place = shared_memory_->place_for(member_of(*connection.responder), *answer->values);
   if (!answer->place) return;
   answer->place->mark = ++connection.answers_mapped;
   connection.lent_bytes += answer->values->size();

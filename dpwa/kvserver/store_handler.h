@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/kvserver/memory_door.h"
+#include "dpwa/kvserver/shared_memory_server.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/request_handler.h"
@@ -29,11 +29,11 @@ class StoreHandler : public RequestHandler {
   using Refuse = std::function<std::optional<kvstore::Answer>(const kvstore::MemberId& worker)>;
   // `servers`: the names of all servers. `door`: for workers of this host; null when there is none.
   // It outlives this object.
-  StoreHandler(std::set<std::string> servers, Receive receive, MemoryDoor* door = nullptr,
+  StoreHandler(std::set<std::string> servers, Receive receive, SharedMemoryServer* door = nullptr,
                Refuse refuse = nullptr)
       : servers_(std::move(servers)),
         receive_(std::move(receive)),
-        door_(door),
+        shared_memory_(door),
         refuse_(std::move(refuse)) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
@@ -76,7 +76,7 @@ class StoreHandler : public RequestHandler {
   net::IoThread thread_;
   const std::set<std::string> servers_;
   const Receive receive_;
-  MemoryDoor* const door_;
+  SharedMemoryServer* const shared_memory_;
   const Refuse refuse_;
   std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name

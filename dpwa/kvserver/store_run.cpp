@@ -89,17 +89,17 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
   local.state = wire::NodeState::ready;
   if (config.transport.same_host) {
     share_reused_memory();
-    door_ = std::make_unique<MemoryDoor>(io, local);
-    if (!door_->listen()) door_.reset();
+    shared_memory_ = std::make_unique<SharedMemoryServer>(io, local);
+    if (!shared_memory_->listen()) shared_memory_.reset();
   }
-  if (door_) server.offer_memory(door_->offer());
+  if (shared_memory_) server.offer_memory(shared_memory_->offer());
   const std::vector<std::string> names = server_names(config);
   auto handler = std::make_unique<StoreHandler>(
       std::set<std::string>(names.begin(), names.end()),
       [this](const kvstore::MemberId& from, std::uint64_t tag, kvstore::Message message) {
         receive(from, tag, std::move(message));
       },
-      door_.get(),
+      shared_memory_.get(),
       [this](const kvstore::MemberId& worker) {
         return engine_.refusal(worker, SteadyClock::now());
       });
@@ -131,7 +131,7 @@ std::string StoreRun::status() {
 
 void StoreRun::run() {
   thread_.check();
-  if (door_) door_->serve();
+  if (shared_memory_) shared_memory_->serve();
   for (const auto& [name, link] : links_) link->start();
   asio::co_spawn(endpoint_.io(), tick(), net::rethrow);
   endpoint_.run();
@@ -152,7 +152,7 @@ void StoreRun::end() {
   timer_.cancel();
   for (const auto& [name, link] : links_) link->stop();
   endpoint_.server().stop();
-  if (door_) door_->stop();
+  if (shared_memory_) shared_memory_->stop();
 }
 
 asio::awaitable<void> StoreRun::tick() {

@@ -12,7 +12,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/kvserver/epoch_words.h"
 #include "dpwa/kvserver/link.h"
-#include "dpwa/kvserver/memory_door.h"
+#include "dpwa/kvserver/shared_memory_server.h"
 #include "dpwa/kvserver/snapshot_keeper.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
@@ -57,8 +57,9 @@ class StoreRun {
   Endpoint endpoint_;  // runs on the thread of run()
   kvstore::ServerEngine engine_;
   std::unique_ptr<SnapshotKeeper> snapshots_;  // null when snapshots are not configured
-  std::unique_ptr<MemoryDoor> door_;           // null when no worker reads memory of this process
-  StoreHandler* handler_ = nullptr;            // of endpoint_
+  std::unique_ptr<SharedMemoryServer>
+      shared_memory_;                // null when no worker reads memory of this process
+  StoreHandler* handler_ = nullptr;  // of endpoint_
   std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
   EpochWords words_;

@@ -104,7 +104,7 @@ class MemoryHost::Caller final : public Responder {
 
 MemoryHost::MemoryHost(bool at_each_push)
     : local_("test", "s1", 7, {"w1", "w2"}),
-      door_(io_, local_),
+      shared_memory_(io_, local_),
       engine_(options_of(at_each_push), {"s1", 7}, {"s1"}, now_),
       handler_(
           {"s1"},
@@ -112,10 +112,10 @@ MemoryHost::MemoryHost(bool at_each_push)
             engine_.receive(from, tag, std::move(message), now_);
             deliver();
           },
-          &door_) {
+          &shared_memory_) {
   share_reused_memory();
-  DPWA_FUZZ_REQUIRE(door_.listen());
-  door_.serve();
+  DPWA_FUZZ_REQUIRE(shared_memory_.listen());
+  shared_memory_.serve();
   kvstore::Epoch epoch;
   epoch.number = epoch.run = epoch_number;
   epoch.servers = {{{"s1", 7}, kvstore::ServerState::up}};
@@ -132,7 +132,7 @@ MemoryHost::MemoryHost(bool at_each_push)
 
 MemoryHost::~MemoryHost() {
   for (const auto& caller : callers_) disconnect(*caller);
-  door_.stop();
+  shared_memory_.stop();
   io_.poll();
 }
 
@@ -148,7 +148,7 @@ kvstore::Push MemoryHost::with_terms(kvstore::Push push, unsigned key, unsigned 
 }
 
 FileDescriptor MemoryHost::connect() {
-  const auto offer = same_host::parse_offer(door_.offer());
+  const auto offer = same_host::parse_offer(shared_memory_.offer());
   DPWA_FUZZ_REQUIRE(offer.has_value());
   auto socket = ipc::connect_to(offer->socket);
   return socket ? std::move(*socket) : FileDescriptor();

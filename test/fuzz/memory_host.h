@@ -13,7 +13,7 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/time.h"
-#include "dpwa/kvserver/memory_door.h"
+#include "dpwa/kvserver/shared_memory_server.h"
 #include "dpwa/kvserver/store_handler.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/net/local_process.h"
@@ -64,7 +64,7 @@ class MemoryHost {
 
   boost::asio::io_context io_{1};
   LocalProcess local_;
-  kvserver::MemoryDoor door_;
+  kvserver::SharedMemoryServer shared_memory_;
   TimePoint now_{};
   kvstore::ServerEngine engine_;
   kvserver::StoreHandler handler_;

@@ -27,7 +27,7 @@
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/aligned_buffer.h"
-#include "test/fuzz/memory_guest.h"
+#include "test/fuzz/memory_client.h"
 #include "test/fuzz/memory_host.h"
 #include "test/fuzz/require.h"
 
@@ -60,25 +60,25 @@ Operation next_operation(Input& input) {
 }
 
 // What the Unix socket carries.
-void at_socket(Operation operation, Input& input, MemoryGuest& guest) {
+void at_socket(Operation operation, Input& input, MemoryGuest& client) {
   switch (operation) {
     case Operation::hello: {
       const unsigned name = input.byte();
-      return guest.hello(name, input.byte());
+      return client.hello(name, input.byte());
     }
     case Operation::share: {
       const auto number = static_cast<std::uint32_t>(input.number());
       const std::uint64_t bytes = input.number();
-      return guest.share(number, bytes, input.byte());
+      return client.share(number, bytes, input.byte());
     }
     case Operation::shared:
-      return guest.send(wire::encode(wire::Shared{static_cast<std::uint32_t>(input.number())}, 0));
+      return client.send(wire::encode(wire::Shared{static_cast<std::uint32_t>(input.number())}, 0));
     case Operation::frame:
-      return guest.send(input.bytes(input.byte()));
+      return client.send(input.bytes(input.byte()));
     case Operation::write: {
       const unsigned file = input.byte();
       const unsigned value = input.byte();
-      return guest.write(file, value, input.number());
+      return client.write(file, value, input.number());
     }
     default:
       return;
@@ -96,7 +96,7 @@ kvstore::MemoryPlace place_in(Input& input) {
 
 void at_server(Input input, bool at_each_push) {
   MemoryHost host(at_each_push);
-  auto guest = std::make_unique<MemoryGuest>(host.connect());
+  auto client = std::make_unique<MemoryGuest>(host.connect());
   while (!input.over()) {
     const Operation operation = next_operation(input);
     switch (operation) {
@@ -128,14 +128,14 @@ void at_server(Input input, bool at_each_push) {
         break;
       case Operation::reconnect:
         host.reconnect(input.byte());
-        guest = std::make_unique<MemoryGuest>(host.connect());
+        client = std::make_unique<MemoryGuest>(host.connect());
         break;
       default:
-        at_socket(operation, input, *guest);
+        at_socket(operation, input, *client);
         break;
     }
     host.run();
-    guest->drain();
+    client->drain();
   }
 }
 
@@ -143,7 +143,7 @@ void at_server(Input input, bool at_each_push) {
 void at_worker(Input input) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return;
-  MemoryGuest guest{FileDescriptor(ends[0])};
+  MemoryGuest client{FileDescriptor(ends[0])};
   asio::io_context io(1);
   asio::local::stream_protocol::socket socket(io, asio::local::stream_protocol(), ends[1]);
   const auto exchange =
@@ -162,10 +162,10 @@ void at_worker(Input input) {
       (void)copy_of(source);
       (void)exchange->intact();
     } else {
-      at_socket(operation, input, guest);
+      at_socket(operation, input, client);
     }
     io.poll();
-    guest.drain();
+    client.drain();
   }
   exchange->close();
   io.poll();

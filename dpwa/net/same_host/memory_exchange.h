@@ -17,7 +17,7 @@ namespace dpwa::same_host {
 
 // The number of a file without data whose generation is 0 until its owner takes back all that it
 // has lent over this connection: a reader looks at it after it has read.
-inline constexpr std::uint32_t card_number = 0xffffffff;
+inline constexpr std::uint32_t revocation_number = 0xffffffff;
 
 // A connection between two processes of one host over which each gives the other memory files to
 // map, and nothing else: SHARE with a descriptor, answered by SHARED. A mapping lasts as
@@ -46,8 +46,8 @@ class MemoryExchange : public std::enable_shared_from_this<MemoryExchange> {
   std::shared_ptr<MemoryFile> memory(std::uint32_t number) const;
   // Whether what the other end has lent is still lent.
   bool intact() const {
-    const auto card = memory(card_number);
-    return card && card->generation() == 0;
+    const auto revocation = memory(revocation_number);
+    return revocation && revocation->generation() == 0;
   }
   // The bytes of a file of the other end; empty: they are not all in it.
   std::span<const std::byte> bytes(std::uint32_t number, std::uint64_t offset,

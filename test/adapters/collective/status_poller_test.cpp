@@ -24,12 +24,12 @@ struct Looking {
   TimePoint now{1h};
   std::map<std::size_t, StatusAnswer> answers;
   std::map<std::size_t, std::vector<TimePoint>> asked;
-  StatusPoller lookout{config,
-                       local,
-                       board,
-                       patience,
-                       [this](const std::vector<std::size_t>& places) { return ask(places); },
-                       [this] { return now; }};
+  StatusPoller poller{config,
+                      local,
+                      board,
+                      patience,
+                      [this](const std::vector<std::size_t>& places) { return ask(places); },
+                      [this] { return now; }};
 
   static Config config_of(std::size_t nodes) {
     Config config;
@@ -66,8 +66,8 @@ struct Looking {
 
   void look_for(Duration time) {
     for (const TimePoint end = now + time; now < end;) {
-      now = std::max(now, lookout.next_turn());
-      lookout.look();
+      now = std::max(now, poller.next_turn());
+      poller.look();
     }
   }
   std::size_t asked_since(std::size_t place, TimePoint when) {

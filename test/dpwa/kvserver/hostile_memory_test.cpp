@@ -60,8 +60,9 @@ struct Training {
 };
 
 // Worker w2: its connection, and the one for memory.
-struct Guest {
-  explicit Guest(const Training& training) : tcp(training.server.port()), door(connect()) {}
+struct SharedMemoryClient {
+  explicit SharedMemoryClient(const Training& training)
+      : tcp(training.server.port()), door(connect()) {}
   RawSocket connect() {
     const auto welcome = test::introduce_as(tcp, "w2");
     REQUIRE(welcome);
@@ -109,56 +110,56 @@ kvstore::Push push_of(const kvstore::MemoryPlace& place) {
 
 TEST_CASE("a SHARE that is not right ends the connection for memory, and the workers go on") {
   Training training;
-  Guest guest(training);
+  SharedMemoryClient client(training);
   const FileDescriptor file = memory_file(file_bytes);
   SUBCASE("before HELLO") {
-    CHECK(guest.share(0, file_bytes, file.get()));
+    CHECK(client.share(0, file_bytes, file.get()));
   }
   SUBCASE("of a worker that is not in the file") {
-    CHECK(guest.door.send(wire::encode(test::store_hello("w7"), 1)));
+    CHECK(client.door.send(wire::encode(test::store_hello("w7"), 1)));
   }
   SUBCASE("without a descriptor") {
-    guest.say_hello();
-    CHECK(guest.door.send(wire::encode(wire::Share{0, file_bytes}, 0)));
+    client.say_hello();
+    CHECK(client.door.send(wire::encode(wire::Share{0, file_bytes}, 0)));
   }
   SUBCASE("of another size") {
-    guest.say_hello();
-    CHECK(guest.share(0, file_bytes + 4096, file.get()));
+    client.say_hello();
+    CHECK(client.share(0, file_bytes + 4096, file.get()));
   }
   SUBCASE("of more bytes than there are") {
-    guest.say_hello();
-    CHECK(guest.share(0, std::numeric_limits<std::uint64_t>::max(), file.get()));
+    client.say_hello();
+    CHECK(client.share(0, std::numeric_limits<std::uint64_t>::max(), file.get()));
   }
   SUBCASE("of a file that could shrink") {
-    guest.say_hello();
-    CHECK(guest.share(0, file_bytes, memory_file(file_bytes, false).get()));
+    client.say_hello();
+    CHECK(client.share(0, file_bytes, memory_file(file_bytes, false).get()));
   }
   SUBCASE("of a descriptor that is no memory file") {
-    guest.say_hello();
-    CHECK(guest.share(0, file_bytes, guest.tcp.descriptor()));
+    client.say_hello();
+    CHECK(client.share(0, file_bytes, client.tcp.descriptor()));
   }
   SUBCASE("twice with one number") {
-    guest.say_hello();
-    CHECK(guest.share(0, file_bytes, file.get()));
-    CHECK(guest.is_shared(0));
-    CHECK(guest.share(0, file_bytes, file.get()));
+    client.say_hello();
+    CHECK(client.share(0, file_bytes, file.get()));
+    CHECK(client.is_shared(0));
+    CHECK(client.share(0, file_bytes, file.get()));
   }
   SUBCASE("with a wrong checksum") {
-    guest.say_hello();
+    client.say_hello();
     Frame frame = wire::encode(wire::Share{0, file_bytes}, 0);
     frame.back() ^= std::byte{1};
     const int descriptors[] = {file.get()};
-    CHECK(test::send_descriptors(guest.door, frame, descriptors));
+    CHECK(test::send_descriptors(client.door, frame, descriptors));
   }
   SUBCASE("SHARED of memory that was not shared") {
-    guest.say_hello();
-    CHECK(guest.door.send(wire::encode(wire::Shared{5}, 0)));
+    client.say_hello();
+    CHECK(client.door.send(wire::encode(wire::Shared{5}, 0)));
   }
   SUBCASE("another message") {
-    guest.say_hello();
-    CHECK(guest.door.send(test::bytes_of(push_of({0, 0, 8, 0}))));
+    client.say_hello();
+    CHECK(client.door.send(test::bytes_of(push_of({0, 0, 8, 0}))));
   }
-  CHECK(guest.door.ended_by_other_side());
+  CHECK(client.door.ended_by_other_side());
   training.goes_on();
 }
 
@@ -178,11 +179,11 @@ TEST_CASE("memory of a pool of huge pages, which can run out under its reader, i
 
 TEST_CASE("a message that names no memory of its worker ends its connection") {
   Training training;
-  Guest guest(training);
-  guest.say_hello();
+  SharedMemoryClient client(training);
+  client.say_hello();
   const FileDescriptor file = memory_file(file_bytes);
-  REQUIRE(guest.share(3, file_bytes, file.get()));
-  REQUIRE(guest.is_shared(3));
+  REQUIRE(client.share(3, file_bytes, file.get()));
+  REQUIRE(client.is_shared(3));
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
   Frame sent;
   SUBCASE("of another number") {
@@ -218,18 +219,18 @@ TEST_CASE("a message that names no memory of its worker ends its connection") {
     sent = wire::encode_kv_read(1);
     sent.back() ^= std::byte{1};
   }
-  CHECK(guest.tcp.send(sent));
-  CHECK(guest.tcp.ended_by_other_side());
+  CHECK(client.tcp.send(sent));
+  CHECK(client.tcp.ended_by_other_side());
   training.goes_on();
 }
 
 TEST_CASE("KV_READ of answers that were never given does no harm") {
   Training training;
-  Guest guest(training);
+  SharedMemoryClient client(training);
   for (const std::uint64_t number : {std::uint64_t{0}, ~std::uint64_t{0}})
-    CHECK(guest.tcp.send(wire::encode_kv_read(number)));
-  CHECK(guest.tcp.send(test::bytes_of(kvstore::Pull{1, {key, 0}, 0, 0})));
-  const auto answer = test::read_message<kvstore::Answer>(guest.tcp);
+    CHECK(client.tcp.send(wire::encode_kv_read(number)));
+  CHECK(client.tcp.send(test::bytes_of(kvstore::Pull{1, {key, 0}, 0, 0})));
+  const auto answer = test::read_message<kvstore::Answer>(client.tcp);
   REQUIRE(answer);
   CHECK(answer->kind == kvstore::AnswerKind::other_epoch);
   training.goes_on();
@@ -237,9 +238,9 @@ TEST_CASE("KV_READ of answers that were never given does no harm") {
 
 namespace {
 
-// A guest that takes part.
-struct Participant : Guest {
-  explicit Participant(Training& training) : Guest(training), owner(training) {
+// A client that takes part.
+struct Participant : SharedMemoryClient {
+  explicit Participant(Training& training) : SharedMemoryClient(training), owner(training) {
     say_hello();
     REQUIRE(test::eventually([&] {
       beat(0);

@@ -65,15 +65,15 @@ kvstore::Answer mapped(const kvstore::MemoryPlace& place) {
 }
 
 // A server s1 that answers the first pull as the test says, on its first connection, and every
-// other one as it should be. Its door shares the file `memory` under number 0, and a card.
+// other one as it should be. Its door shares the file `memory` under number 0, and a revocation.
 class Server {
  public:
   using Evil = std::function<Frame(Server& server, std::uint32_t tag)>;
   explicit Server(Evil evil)
       : evil_(std::move(evil)),
         offer_{same_host::boot_id(), same_host::unique_socket_name()},
-        door_([this](RawSocket& socket) { share(socket); },
-              FakePeer::Listener{test::listen_unix(offer_.socket)}),
+        shared_memory_([this](RawSocket& socket) { share(socket); },
+                       FakePeer::Listener{test::listen_unix(offer_.socket)}),
         tcp_([this](RawSocket& socket) { serve(socket); }) {
     const auto values = std::as_bytes(std::span(sound));
     std::ranges::copy(values, memory_->data());
@@ -94,7 +94,7 @@ class Server {
       const int descriptors[] = {file.descriptor()};
       test::send_descriptors(socket, wire::encode(wire::Share{number, bytes}, 0), descriptors);
     };
-    give(same_host::card_number, *card_, 1);
+    give(same_host::revocation_number, *card_, 1);
     give(0, *memory_, memory_bytes);
     while (const auto frame = socket.read_frame()) {
       const auto shared = wire::decode_shared(frame->body);
@@ -135,7 +135,7 @@ class Server {
   const std::shared_ptr<MemoryFile> memory_ = MemoryFile::create(memory_bytes);
   const std::shared_ptr<MemoryFile> card_ = MemoryFile::create(1);
   std::atomic<bool> is_mapped_{false};
-  FakePeer door_;
+  FakePeer shared_memory_;
   FakePeer tcp_;
 };
 

@@ -24,9 +24,9 @@ namespace dpwa::kvserver {
 // connections: gradients where the worker has them, values where the server has them. It is handed
 // over through a Unix socket, whose name a worker learns from WELCOME. Rx thread only, but for
 // listen() before it runs.
-class MemoryDoor {
+class SharedMemoryServer {
  public:
-  MemoryDoor(boost::asio::io_context& io, LocalProcess& local);
+  SharedMemoryServer(boost::asio::io_context& io, LocalProcess& local);
 
   bool listen();  // false, and logged, when the system does not allow it
   const std::string& offer() const { return offer_; }
@@ -51,9 +51,9 @@ class MemoryDoor {
 
  private:
   using Socket = boost::asio::local::stream_protocol::socket;
-  struct Guest {
+  struct SharedMemoryClient {
     std::shared_ptr<same_host::MemoryExchange> exchange;
-    std::shared_ptr<MemoryFile> card;
+    std::shared_ptr<MemoryFile> revocation;
   };
   void admit(Socket socket);
   void end_exchange(const kvstore::MemberId& worker);
@@ -66,7 +66,7 @@ class MemoryDoor {
   std::string offer_;
   // By process, because one with the name of a worker that takes part is here until the servers
   // turn it away.
-  std::map<kvstore::MemberId, Guest> guests_;
+  std::map<kvstore::MemberId, SharedMemoryClient> clients_;
   std::map<std::string, std::uint64_t> connected_;  // incarnations by worker
   std::vector<std::weak_ptr<same_host::MemoryExchange>> exchanges_;
   bool stopped_ = false;

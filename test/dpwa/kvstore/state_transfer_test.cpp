@@ -1,4 +1,4 @@
-#include "dpwa/kvstore/handover.h"
+#include "dpwa/kvstore/state_transfer.h"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 namespace dpwa::kvstore {
 namespace {
 
-using Note = HandoverNote::Kind;
-using Move = HandoverMove::Kind;
+using Note = TransferNote::Kind;
+using Move = TransferMove::Kind;
 
 const MemberId first{"w2", 11};
 const MemberId second{"w3", 12};
@@ -16,7 +16,7 @@ const MemberId newcomer{"w1", 20};
 
 const std::vector<WorkerEntry> three = {{newcomer, 8}, {first, 0}, {second, 4}};
 
-HandoverMove move(const HandoverNote& note, const std::vector<WorkerEntry>& workers = three,
+TransferMove move(const TransferNote& note, const std::vector<WorkerEntry>& workers = three,
                   bool has_own = false, bool asked = false) {
   return next_move({newcomer, 9, has_own, asked}, workers, note);
 }
@@ -24,9 +24,9 @@ HandoverMove move(const HandoverNote& note, const std::vector<WorkerEntry>& work
 }  // namespace
 
 TEST_CASE("a note survives its form, and values that are no note are none") {
-  const HandoverNote note{Note::given, 1234567, 1'790'000'000'000'000};
+  const TransferNote note{Note::given, 1234567, 1'790'000'000'000'000};
   CHECK(decode_note(encode(note)) == note);
-  CHECK(decode_note(encode(HandoverNote{})) == HandoverNote{});
+  CHECK(decode_note(encode(TransferNote{})) == TransferNote{});
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const NoteValues& values : {NoteValues{6, 0, 0}, NoteValues{1, -1, 0}, NoteValues{1, 0.5, 0},
                                    NoteValues{nan, 0, 0}, NoteValues{1, 0, 1e17}}) {
@@ -35,10 +35,10 @@ TEST_CASE("a note survives its form, and values that are no note are none") {
 }
 
 TEST_CASE("a worker that comes asks the one that takes part for longest") {
-  CHECK(move({}) == HandoverMove{Move::ask, first.incarnation});
-  CHECK(move({}, {{newcomer, 8}, {second, 4}}) == HandoverMove{Move::ask, second.incarnation});
+  CHECK(move({}) == TransferMove{Move::ask, first.incarnation});
+  CHECK(move({}, {{newcomer, 8}, {second, 4}}) == TransferMove{Move::ask, second.incarnation});
   // Also where steps do not tell: all began with 0.
-  CHECK(move({}, {{newcomer, 0}, {first, 0}}) == HandoverMove{Move::ask, first.incarnation});
+  CHECK(move({}, {{newcomer, 0}, {first, 0}}) == TransferMove{Move::ask, first.incarnation});
 }
 
 TEST_CASE("weights count from the step before the one that waits on") {
@@ -58,17 +58,17 @@ TEST_CASE("a giver that is asked or writes is waited for while it takes part") {
   // It is asked itself, and has none, or those of an earlier step.
   CHECK(move({Note::wanted, 9, newcomer.incarnation}).kind == Move::decline);
   CHECK(move({Note::wanted, 9, newcomer.incarnation}, three, true) ==
-        HandoverMove{Move::ask, first.incarnation});
+        TransferMove{Move::ask, first.incarnation});
 }
 
 TEST_CASE("workers that have all come and have no weights end instead of waiting for each other") {
   Newcomer one{newcomer, 9, false, true, {}};
-  const auto hears = [&](const HandoverNote& note) {
+  const auto hears = [&](const TransferNote& note) {
     one.hear(note);
     return next_move(one, three, note);
   };
-  const HandoverNote first_lacks{Note::lacks, 9, first.incarnation};
-  CHECK(hears(first_lacks) == HandoverMove{Move::ask, second.incarnation});
+  const TransferNote first_lacks{Note::lacks, 9, first.incarnation};
+  CHECK(hears(first_lacks) == TransferMove{Move::ask, second.incarnation});
   CHECK(hears({Note::lacks, 9, newcomer.incarnation}).kind == Move::ask);  // its own answer
   CHECK(hears({Note::lacks, 9, second.incarnation}).kind == Move::nobody);
   // One that was left out has weights of its own.
@@ -76,11 +76,11 @@ TEST_CASE("workers that have all come and have no weights end instead of waiting
   CHECK(hears({}).kind == Move::keep);
   one.has_own = false;
   // Somebody has given: the others may have taken it.
-  CHECK(hears({Note::given, 7, 1}) == HandoverMove{Move::ask, first.incarnation});
+  CHECK(hears({Note::given, 7, 1}) == TransferMove{Move::ask, first.incarnation});
 }
 
 TEST_CASE("a refusal counts once this worker has asked") {
-  const HandoverNote refusal{Note::refused, 8, first.incarnation};
+  const TransferNote refusal{Note::refused, 8, first.incarnation};
   CHECK(move(refusal).kind == Move::ask);
   CHECK(move(refusal, three, false, true).kind == Move::refused);
   CHECK(move({Note::refused, 8, 1}, three, false, true).kind == Move::ask);
@@ -96,7 +96,7 @@ TEST_CASE("without other workers, one that was left out keeps its weights, and a
 }
 
 TEST_CASE("only the worker that is asked gives, at a step that serves") {
-  const HandoverNote wanted{Note::wanted, 9, first.incarnation};
+  const TransferNote wanted{Note::wanted, 9, first.incarnation};
   CHECK(is_asked(first, 8, wanted));
   CHECK(is_asked(first, 9, wanted));
   CHECK_FALSE(is_asked(first, 7, wanted));

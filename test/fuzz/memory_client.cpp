@@ -1,4 +1,4 @@
-#include "test/fuzz/memory_guest.h"
+#include "test/fuzz/memory_client.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -16,7 +16,7 @@ namespace dpwa::kvstore {
 // begins it with another checkpoint than the first worker takes them from another one, the giver,
 // which places both on the servers. The value of a key of its own, the note, says what is going on.
 // The others cannot go on meanwhile, because the step that the newcomer pushes next waits for it.
-struct HandoverNote {
+struct TransferNote {
   enum class Kind : std::uint8_t {
     none = 0,
     wanted = 1,   // a worker asks `giver` for the weights that step `step`, or the one before,
@@ -29,18 +29,18 @@ struct HandoverNote {
   Kind kind = Kind::none;
   std::uint64_t step = 0;
   std::uint64_t giver = 0;  // its incarnation
-  bool operator==(const HandoverNote&) const = default;
+  bool operator==(const TransferNote&) const = default;
 };
 
 // As the value of its key: float64.
 inline constexpr std::size_t note_elements = 3;
 using NoteValues = std::array<double, note_elements>;
-NoteValues encode(const HandoverNote& note);
+NoteValues encode(const TransferNote& note);
 // None of values that are no note.
-std::optional<HandoverNote> decode_note(std::span<const double, note_elements> values);
+std::optional<TransferNote> decode_note(std::span<const double, note_elements> values);
 
 // What a worker that wants the weights does next.
-struct HandoverMove {
+struct TransferMove {
   enum class Kind : std::uint8_t {
     take,     // what the servers have
     wait,     // another worker is asked, or gives
@@ -52,7 +52,7 @@ struct HandoverMove {
   };
   Kind kind = Kind::wait;
   std::uint64_t giver = 0;  // its incarnation
-  bool operator==(const HandoverMove&) const = default;
+  bool operator==(const TransferMove&) const = default;
 };
 
 struct Newcomer {
@@ -63,13 +63,13 @@ struct Newcomer {
   // Incarnations of workers that have said that they have no weights either.
   std::set<std::uint64_t> without{};
 
-  void hear(const HandoverNote& note);
+  void hear(const TransferNote& note);
 };
 // Pure. `workers` take part, the newcomer among them.
-HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
-                       const HandoverNote& note);
+TransferMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
+                       const TransferNote& note);
 
 // Whether the worker `self`, which has the weights that `step` begins with, is asked for them.
-bool is_asked(const MemberId& self, std::uint64_t step, const HandoverNote& note);
+bool is_asked(const MemberId& self, std::uint64_t step, const TransferNote& note);
 
 }  // namespace dpwa::kvstore

@@ -1,4 +1,4 @@
-#include "dpwa/kvserver/memory_door.h"
+#include "dpwa/kvserver/shared_memory_server.h"
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
@@ -17,8 +17,8 @@
 namespace dpwa::kvserver {
 
 namespace asio = boost::asio;
-using same_host::card_number;
 using same_host::MemoryExchange;
+using same_host::revocation_number;
 
 namespace {
 
@@ -26,7 +26,7 @@ constexpr std::size_t most_connections = 1024;
 
 }  // namespace
 
-MemoryDoor::MemoryDoor(asio::io_context& io, LocalProcess& local)
+SharedMemoryServer::SharedMemoryServer(asio::io_context& io, LocalProcess& local)
     : io_(io),
       local_(local),
       accepts_(
@@ -35,22 +35,22 @@ MemoryDoor::MemoryDoor(asio::io_context& io, LocalProcess& local)
             log(LogLevel::warn, "kvserver", "a worker of this host was not accepted: " + error);
           }) {}
 
-bool MemoryDoor::listen() {
+bool SharedMemoryServer::listen() {
   offer_ = same_host::offer_socket(accepts_.acceptor(), "kvserver", "workers");
   return !offer_.empty();
 }
 
-void MemoryDoor::serve() {
+void SharedMemoryServer::serve() {
   if (!offer_.empty()) accepts_.run();
 }
 
-void MemoryDoor::stop() {
+void SharedMemoryServer::stop() {
   thread_.check();
   stopped_ = true;
   if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
   accepts_.stop();
-  while (!guests_.empty()) {
-    const kvstore::MemberId worker = guests_.begin()->first;
+  while (!clients_.empty()) {
+    const kvstore::MemberId worker = clients_.begin()->first;
     take_back(worker);
   }
   for (const auto& each : exchanges_) {
@@ -58,7 +58,7 @@ void MemoryDoor::stop() {
   }
 }
 
-void MemoryDoor::admit(Socket socket) {
+void SharedMemoryServer::admit(Socket socket) {
   thread_.check();
   std::erase_if(exchanges_, [](const auto& each) { return each.expired(); });
   const bool ours = ipc::admits(socket.native_handle());
@@ -71,7 +71,7 @@ void MemoryDoor::admit(Socket socket) {
   asio::co_spawn(io_, receive(exchange), net::rethrow);
 }
 
-asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchange) {
+asio::awaitable<void> SharedMemoryServer::receive(std::shared_ptr<MemoryExchange> exchange) {
   kvstore::MemberId worker;
   {
     const TimePoint until = std::chrono::steady_clock::now() + kvstore::connect_time;
@@ -84,38 +84,39 @@ asio::awaitable<void> MemoryDoor::receive(std::shared_ptr<MemoryExchange> exchan
       ++local_.traffic.connections_refused;
       co_return exchange->close();
     }
-    const auto card = MemoryFile::create(1);
-    if (!card || stopped_) co_return exchange->close();
+    const auto revocation = MemoryFile::create(1);
+    if (!revocation || stopped_) co_return exchange->close();
     worker = {hello->node, hello->incarnation};
     end_exchange(worker);
-    guests_[worker] = {exchange, card};
-    exchange->share(card_number, *card, 1);
+    clients_[worker] = {exchange, revocation};
+    exchange->share(revocation_number, *revocation, 1);
   }
   const std::string why = co_await exchange->run();
   log(LogLevel::debug, "kvserver", "memory of a worker of this host: " + why);
-  const auto guest = guests_.find(worker);
+  const auto client = clients_.find(worker);
   const auto connected = connected_.find(worker.name);
   const bool in_use = connected != connected_.end() && connected->second == worker.incarnation;
-  if (!in_use && guest != guests_.end() && guest->second.exchange == exchange) end_exchange(worker);
+  if (!in_use && client != clients_.end() && client->second.exchange == exchange)
+    end_exchange(worker);
 }
 
-std::optional<MemoryDoor::Borrowed> MemoryDoor::borrow(const kvstore::MemberId& worker,
-                                                       const kvstore::MemoryPlace& place) const {
-  const auto guest = guests_.find(worker);
-  if (guest == guests_.end()) return std::nullopt;
-  const auto& exchange = guest->second.exchange;
+std::optional<SharedMemoryServer::Borrowed> SharedMemoryServer::borrow(
+    const kvstore::MemberId& worker, const kvstore::MemoryPlace& place) const {
+  const auto client = clients_.find(worker);
+  if (client == clients_.end()) return std::nullopt;
+  const auto& exchange = client->second.exchange;
   const auto bytes = exchange->bytes(place.memory, place.offset, place.bytes);
   if (bytes.empty()) return std::nullopt;
   return Borrowed{bytes, {exchange->memory(place.memory), place.mark}};
 }
 
-std::optional<kvstore::MemoryPlace> MemoryDoor::place_for(const kvstore::MemberId& worker,
-                                                          std::span<const std::byte> values) {
+std::optional<kvstore::MemoryPlace> SharedMemoryServer::place_for(
+    const kvstore::MemberId& worker, std::span<const std::byte> values) {
   thread_.check();
-  const auto guest = guests_.find(worker);
-  if (guest == guests_.end()) return std::nullopt;
-  MemoryExchange& exchange = *guest->second.exchange;
-  if (!exchange.is_shared(card_number)) return std::nullopt;
+  const auto client = clients_.find(worker);
+  if (client == clients_.end()) return std::nullopt;
+  MemoryExchange& exchange = *client->second.exchange;
+  if (!exchange.is_shared(revocation_number)) return std::nullopt;
   const auto place = shared_place(values.data());
   if (!place) return std::nullopt;
   if (!exchange.is_shared(place->arena)) {
@@ -126,17 +127,17 @@ std::optional<kvstore::MemoryPlace> MemoryDoor::place_for(const kvstore::MemberI
   return kvstore::MemoryPlace{place->arena, place->offset, values.size(), 0};
 }
 
-void MemoryDoor::begins(const kvstore::MemberId& worker) {
+void SharedMemoryServer::begins(const kvstore::MemberId& worker) {
   thread_.check();
   connected_[worker.name] = worker.incarnation;
   std::vector<kvstore::MemberId> others;
-  for (const auto& [id, guest] : guests_) {
+  for (const auto& [id, client] : clients_) {
     if (id.name == worker.name && id != worker) others.push_back(id);
   }
   for (const kvstore::MemberId& other : others) end_exchange(other);
 }
 
-void MemoryDoor::take_back(const kvstore::MemberId& worker) {
+void SharedMemoryServer::take_back(const kvstore::MemberId& worker) {
   thread_.check();
   const auto connected = connected_.find(worker.name);
   if (connected != connected_.end() && connected->second == worker.incarnation)
@@ -144,13 +145,13 @@ void MemoryDoor::take_back(const kvstore::MemberId& worker) {
   end_exchange(worker);
 }
 
-void MemoryDoor::end_exchange(const kvstore::MemberId& worker) {
-  const auto guest = guests_.find(worker);
-  if (guest == guests_.end()) return;
-  guest->second.card->begin_write();
-  guest->second.card->end_write();
-  guest->second.exchange->close();
-  guests_.erase(guest);
+void SharedMemoryServer::end_exchange(const kvstore::MemberId& worker) {
+  const auto client = clients_.find(worker);
+  if (client == clients_.end()) return;
+  client->second.revocation->begin_write();
+  client->second.revocation->end_write();
+  client->second.exchange->close();
+  clients_.erase(client);
 }
 
 }  // namespace dpwa::kvserver

@@ -1,4 +1,4 @@
-#include "dpwa/kvstore/handover.h"
+#include "dpwa/kvstore/state_transfer.h"
 
 #include <algorithm>
 #include <tuple>
@@ -23,31 +23,31 @@ bool older(const WorkerEntry& a, const WorkerEntry& b) {
 
 }  // namespace
 
-NoteValues encode(const HandoverNote& note) {
+NoteValues encode(const TransferNote& note) {
   return {static_cast<double>(note.kind), static_cast<double>(note.step),
           static_cast<double>(note.giver)};
 }
 
-std::optional<HandoverNote> decode_note(std::span<const double, note_elements> values) {
+std::optional<TransferNote> decode_note(std::span<const double, note_elements> values) {
   const auto kind = whole(values[0]);
   const auto step = whole(values[1]);
   const auto giver = whole(values[2]);
-  if (!kind || *kind > static_cast<std::uint64_t>(HandoverNote::Kind::lacks) || !step || !giver)
+  if (!kind || *kind > static_cast<std::uint64_t>(TransferNote::Kind::lacks) || !step || !giver)
     return std::nullopt;
-  return HandoverNote{static_cast<HandoverNote::Kind>(*kind), *step, *giver};
+  return TransferNote{static_cast<TransferNote::Kind>(*kind), *step, *giver};
 }
 
-void Newcomer::hear(const HandoverNote& note) {
-  if (note.kind == HandoverNote::Kind::lacks && note.giver != self.incarnation)
+void Newcomer::hear(const TransferNote& note) {
+  if (note.kind == TransferNote::Kind::lacks && note.giver != self.incarnation)
     without.insert(note.giver);
   // Others may have taken these.
-  if (note.kind == HandoverNote::Kind::given) without.clear();
+  if (note.kind == TransferNote::Kind::given) without.clear();
 }
 
-HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
-                       const HandoverNote& note) {
-  using Note = HandoverNote::Kind;
-  using Move = HandoverMove::Kind;
+TransferMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>& workers,
+                       const TransferNote& note) {
+  using Note = TransferNote::Kind;
+  using Move = TransferMove::Kind;
   // Nobody has pushed the step after `next_step`, so the mean of the step before it is still there.
   if (note.kind == Note::given && note.step + 1 >= newcomer.next_step) return {Move::take, 0};
 
@@ -75,8 +75,8 @@ HandoverMove next_move(const Newcomer& newcomer, const std::vector<WorkerEntry>&
   return {Move::ask, giver->id.incarnation};
 }
 
-bool is_asked(const MemberId& self, std::uint64_t step, const HandoverNote& note) {
-  return note.kind == HandoverNote::Kind::wanted && note.giver == self.incarnation &&
+bool is_asked(const MemberId& self, std::uint64_t step, const TransferNote& note) {
+  return note.kind == TransferNote::Kind::wanted && note.giver == self.incarnation &&
          step + 1 >= note.step;
 }
 
