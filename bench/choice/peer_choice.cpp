@@ -110,7 +110,7 @@ class VirtualNodes {
       own.version = static_cast<std::uint64_t>(clock);
       own.clock = clock;
       answer.progress = own;
-      if (!answer.failure) answer.failure = node.pulls.head(own, own.lineage, now_);
+      if (!answer.failure) answer.failure = node.pulls.head(own, own.lineage);
       if (!answer.failure) node.pulls.landed(answer, {.squared_distance = 1, .finite = true}, own);
       node.pulls.settle(answer, false, false, now_);
       node.pulls.next(clock, now_ + spec.timeout);  // no other peer: the round is over
