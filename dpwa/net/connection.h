@@ -47,6 +47,7 @@ class Connection {
   Stream& stream() { return stream_; }
   const Stream& stream() const { return stream_; }
   Incoming& incoming() { return incoming_; }
+  const Incoming& incoming() const { return incoming_; }
 
   boost::asio::awaitable<IoResult<Frame>> receive(Expected expected);
   // Whether the next frame is there already; if so, take() it. After expect().

@@ -89,6 +89,10 @@ bool PeerChannel::has_news() const {
   return exchanges() && local_.members->exchange_is_due(address_.name);
 }
 
+bool PeerChannel::has_surplus() const {
+  return connection_.incoming().holds_bytes() && requests_.answers() == wire::TypeSet();
+}
+
 std::vector<std::byte> PeerChannel::begin_news() {
   news_ = requests_.begin(net::types(MessageType::members, MessageType::reject));
   return wire::encode(local_.members->request(address_.name), news_);
@@ -165,11 +169,9 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     }
     const bool tells = has_news();
     const bool told = tells && same_host_.in_use();
-    std::vector<std::byte> encoded;
-    if (tells) encoded = begin_news();
     if (told) {
-      const auto broken = co_await connection_.send(std::move(encoded));
-      encoded.clear();
+      auto news = begin_news();
+      const auto broken = co_await connection_.send(std::move(news));
       if (broken) {
         result = failed(*broken);
         hang_up();
@@ -186,6 +188,8 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
       if (from_memory->failure) co_await hear_out_news();
       co_return std::move(*from_memory);
     }
+    std::vector<std::byte> encoded;
+    if (tells && !told) encoded = begin_news();
     const std::uint32_t request_id = requests_.begin(ReplyReader::answers());
     wire::Pull message;
     message.codec = asked.codec;
@@ -209,8 +213,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
       const std::uint64_t most_bytes = ReplyReader::most_snapshot_bytes(asked);
       const auto reply = co_await answer_to(request_id, most_bytes);
       result = reply ? reader_.take_head(asked, *reply) : failed(reply.error());
-      const bool more = result.failure && connection_.incoming().holds_bytes();
-      if (more && requests_.answers() == wire::TypeSet())
+      if (result.failure && has_surplus())
         result = failed(PeerFailure::protocol, "sent bytes that were not asked for");
     }
     result.incarnation = incarnation_;
@@ -233,6 +236,10 @@ asio::awaitable<PullResult> PeerChannel::land(Landing& landing) {
   }
   result = co_await reader_.land(landing);
   result.incarnation = incarnation_;
+  if (!result.failure && has_surplus()) {
+    result.failure = PeerFailure::protocol;
+    result.detail = "sent more bytes than it announced";
+  }
   if (result.failure) {
     hang_up();
     result.ask_again = kept_ && !closed_ && result.failure == PeerFailure::unreachable &&

@@ -75,6 +75,7 @@ class PeerChannel {
   // Reads the answer to news_, unless it is there already.
   boost::asio::awaitable<std::optional<net::Failure>> hear_out_news();
   bool exchanges() const;
+  bool has_surplus() const;  // bytes have come that no request has asked for
 
   net::IoThread thread_;
   LocalProcess& local_;

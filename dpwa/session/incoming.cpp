@@ -91,6 +91,7 @@ void Incoming::took(std::size_t bytes) {
     have_ += bytes;
   } else {
     end_ = bytes;
+    fill();
   }
 }
 

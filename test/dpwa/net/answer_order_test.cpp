@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <exception>
@@ -28,6 +29,12 @@ constexpr std::size_t chunk_bytes = 4096;
 
 MemberClaim claim_of(const std::string& name, std::uint64_t incarnation) {
   return {name, {"127.0.0.1"}, 7000, incarnation, 0, MemberStatus::alive};
+}
+
+std::vector<std::byte> news_of_w1(std::uint32_t request_id) {
+  MemberExchange exchange;
+  exchange.claims = {claim_of("w1", 11)};
+  return wire::encode(exchange, request_id);
 }
 
 // The channel of node w2 to w1.
@@ -84,22 +91,28 @@ TEST_CASE("news and a pull leave together, and are answered in either order") {
   for (const Order order : {Order::news_first, Order::pull_first, Order::news_with_next_pull}) {
     CAPTURE(static_cast<int>(order));
     const std::vector<float> values(elements, 2.5F);
+    std::atomic<int> news = 0;
     test::FakePeer peer([&](RawSocket& socket) {
       const auto capabilities = test::sound_hello().capabilities | wire::members_capability;
       if (!test::welcome(socket, "w1", capabilities)) return;
-      const auto news = socket.read_frame();
-      if (!news || news->header.type != MessageType::members) return;
-      const auto request = test::read_pull(socket);
-      if (!request) return;
-      const auto members = wire::encode(MemberExchange(), news->header.request_id);
-      if (order == Order::news_first) socket.send(members);
-      socket.send(test::snapshot_frame(*request, values));
-      if (order == Order::pull_first) socket.send(members);
-      const auto next = test::read_pull(socket);
-      if (!next) return;
-      if (order == Order::news_with_next_pull) socket.send(members);
-      socket.send(test::snapshot_frame(*next, values));
-      socket.ended_by_other_side();
+      std::vector<std::vector<std::byte>> unsent;
+      const auto send_news = [&] {
+        for (const auto& each : std::exchange(unsent, {})) socket.send(each);
+      };
+      while (const auto frame = socket.read_frame()) {
+        const std::uint32_t id = frame->header.request_id;
+        if (frame->header.type == MessageType::members) {
+          if (order == Order::news_with_next_pull) send_news();
+          unsent.push_back(news_of_w1(id));
+          ++news;
+          if (order == Order::news_first) send_news();
+          continue;
+        }
+        const auto pull = wire::decode_pull(frame->body);
+        if (!pull) return;
+        socket.send(test::snapshot_frame({id, *pull}, values));
+        if (order == Order::pull_first) send_news();
+      }
     });
     Puller puller(peer.port());
     for (int pull = 0; pull < 2; ++pull) {
@@ -108,6 +121,7 @@ TEST_CASE("news and a pull leave together, and are answered in either order") {
       CHECK(result.bytes == elements * sizeof(float));
     }
     CHECK(peer.connections() == 1);
+    CHECK(news > 0);
   }
 }
 
@@ -125,8 +139,7 @@ TEST_CASE("an answer to no request ends the connection") {
     const auto request = test::read_pull(socket);
     if (!request) return;
     const std::uint32_t id = request->request_id + wrong_id;
-    socket.send(type == MessageType::members ? wire::encode(MemberExchange(), id)
-                                             : wire::encode_empty(type, id));
+    socket.send(type == MessageType::members ? news_of_w1(id) : wire::encode_empty(type, id));
     socket.ended_by_other_side();
   });
   Puller puller(peer.port());

@@ -230,6 +230,19 @@ TEST_CASE("a large part of a snapshot is worth a wake-up before it is whole") {
   incoming.took(70'000);
   CHECK(incoming.landed() == 70'000);
   CHECK_FALSE(incoming.ready());
+  incoming.want();
+  incoming.took(130'008 - 100);
+  CHECK(incoming.landed() == 199'908);
+  // The end comes with what is read ahead.
+  CHECK(incoming.want().target.size() == 512);
+  incoming.took(40);
+  CHECK(incoming.landed() == 199'948);
+  CHECK(incoming.want().least == 60);
+  incoming.took(61);
+  CHECK(incoming.landed() == part.size());
+  CHECK(incoming.ready());
+  CHECK(incoming.is_between_frames());
+  CHECK(incoming.holds_bytes());
 }
 
 // Every event in every state: what is allowed leaves the state named, and the rest breaks an
