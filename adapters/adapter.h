@@ -59,7 +59,9 @@ class Adapter {
   // Before backward(), for programs that change the numbers of an optimizer between two steps, such
   // as a learning rate by a schedule: the optimizer that makes the next step, with the numbers that
   // count. They are read in the call. Without it, kvstore.update: server sends gradients during
-  // backward() only while these numbers stay the same from step to step. No effect elsewhere.
+  // backward() only while these numbers stay the same from step to step. With kvstore.update:
+  // worker, a first step that calls average_gradients() needs it where workers resume from other
+  // checkpoints than the first one. No effect elsewhere.
   virtual void set_optimizer(const torch::optim::Optimizer& /*optimizer*/) {}
 
   // The rank of this node and the number of nodes in the next step, for sharding data. Known once
