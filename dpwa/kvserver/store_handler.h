@@ -37,7 +37,7 @@ class StoreHandler : public RequestHandler {
         refuse_(std::move(refuse)) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
-  bool may_wait() const override { return true; }
+  bool in_numbers() const override { return true; }
   // All but the first message of a worker's connection.
   std::optional<bool> take_at_once(net::Frame& request, Responder& responder) override;
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;

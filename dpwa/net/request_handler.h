@@ -69,19 +69,17 @@ class RequestHandler {
   // connection. No type belongs to two handlers of a server; numbers are below TypeSet::numbers.
   virtual std::vector<wire::TypeBound> requests(const Requester& requester) const = 0;
 
-  // True: an answer may wait for others (a barrier). Later requests of the connection are then read
-  // and answered meanwhile, ServerSession::max_waiting at most.
-  virtual bool may_wait() const { return false; }
+  // True: its requests come many at a time, so that they are read ahead.
+  virtual bool in_numbers() const { return false; }
 
-  // Takes a request whose answer has to wait for nothing, in place of answer() and with its result;
-  // none: answer() takes it. Only if may_wait(): such requests come many at a time, and a coroutine
-  // for each would cost more than they do.
+  // Takes a request that has to wait for nothing, in place of answer() and with its result; none:
+  // answer() takes it. A coroutine for each request would cost more than many of them do.
   virtual std::optional<bool> take_at_once(net::Frame&, Responder&) { return std::nullopt; }
 
   // False: the connection ends. An exception ends it too, and is logged.
   virtual boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) = 0;
 
-  // The connection is over: answers that wait on it are to end now. Only if may_wait().
+  // The connection is over: nothing of it may be used any more.
   virtual void connection_closed(const Responder&) {}
 };
 

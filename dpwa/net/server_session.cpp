@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
 #include <new>
@@ -40,8 +39,7 @@ ServerSession::ServerSession(tcp::socket socket, ServerSessionHost& host)
       local_(host.local),
       requests_(host.options.max_requests_per_second, stream().get_executor()),
       writing_(stream().get_executor()),
-      wake_(stream().get_executor()),
-      room_(stream().get_executor()) {
+      wake_(stream().get_executor()) {
   boost::system::error_code error;
   const auto remote = stream().socket().remote_endpoint(error);
   requester_.address = error ? "peer" : net::text_of(remote.address());
@@ -80,7 +78,6 @@ void ServerSession::close() {
   const bool closed = facts_.phase == ConnectionFacts::Phase::closing;
   stream().close();
   requests_.cancel();
-  room_.cancel();
   wake_.cancel();
   facts_.phase = ConnectionFacts::Phase::closing;
   if (closed) return;
@@ -140,7 +137,7 @@ asio::awaitable<void> ServerSession::serve_requests() {
     }
   }
   const bool in_numbers =
-      std::ranges::any_of(handlers_, [](const auto* each) { return each && each->may_wait(); });
+      std::ranges::any_of(handlers_, [](const auto* each) { return each && each->in_numbers(); });
   if (in_numbers) connection_.incoming().read_ahead(net::Connection::store_ahead_bytes);
   const net::Expected requests{std::span<const wire::TypeBound>(expected)};
   while (!host_.stopping && stream().is_open()) {
@@ -152,39 +149,12 @@ asio::awaitable<void> ServerSession::serve_requests() {
     co_await requests_.wait();
     net::Frame frame = std::move(*request);
     RequestHandler& handler = *handlers_.at(static_cast<std::size_t>(frame.header.type));
-    if (handler.may_wait()) {
-      const auto taken = handler.take_at_once(frame, *this);
-      if (taken && !*taken) co_return;
-      if (taken) continue;
-      auto self = shared_from_this();
-      asio::co_spawn(stream().get_executor(), answer_apart(handler, std::move(frame)),
-                     [self](std::exception_ptr failure) {
-                       if (failure) self->close();
-                       self->failed_here(std::move(failure));
-                     });
-      // It begins before the next request is taken.
-      co_await asio::post(stream().get_executor(), asio::use_awaitable);
-      while (waiting_ >= max_waiting && stream().is_open()) {
-        room_.expires_at(TimePoint::max());
-        co_await room_.async_wait(net::as_result);
-      }
-      continue;
-    }
+    const auto taken = handler.take_at_once(frame, *this);
+    if (taken && !*taken) co_return;
+    if (taken) continue;
     const bool answered = co_await handler.answer(std::move(frame), *this);
     if (!answered) co_return;
   }
-}
-
-asio::awaitable<void> ServerSession::answer_apart(RequestHandler& handler, net::Frame request) {
-  // Handlers have been told by now, and may keep nothing of this connection.
-  if (!stream().is_open()) co_return;
-  ++waiting_;
-  const OnExit over([this] {
-    --waiting_;
-    room_.cancel();
-  });
-  const bool answered = co_await handler.answer(std::move(request), *this);
-  if (!answered) close();
 }
 
 asio::awaitable<bool> ServerSession::handshake() {

@@ -69,13 +69,10 @@ class ServerSessionHost {
 };
 
 // One inbound connection: handshake under a deadline, then requests, each answered by the handler
-// of its type, until the peer leaves, breaks the protocol or misses a reply's deadline. Requests
-// are answered in their order, but for those of handlers that may wait. Rx thread only.
+// of its type and in their order, until the peer leaves, breaks the protocol or misses a reply's
+// deadline. Rx thread only.
 class ServerSession final : public std::enable_shared_from_this<ServerSession>, private Responder {
  public:
-  // Answers that wait on one connection at once; further requests are not read before one has gone.
-  static constexpr std::size_t max_waiting = 64;
-
   ServerSession(boost::asio::ip::tcp::socket socket, ServerSessionHost& host);
 
   void start();
@@ -103,7 +100,6 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   boost::asio::awaitable<bool> welcome(bool is_node, std::uint32_t request_id);
   boost::asio::awaitable<void> serve_requests();
   boost::asio::awaitable<void> write_messages();
-  boost::asio::awaitable<void> answer_apart(RequestHandler& handler, net::Frame request);
   Caller identify(const wire::Hello& hello) const;
   void enter(ConnectionFacts::Phase phase);
   void turned_away(const net::Failure& failure);
@@ -123,8 +119,6 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   session::Outgoing outgoing_;
   boost::asio::steady_timer wake_;  // there is more in outgoing_
   bool writes_messages_ = false;    // its coroutine has begun
-  std::size_t waiting_ = 0;         // answers of handlers that may wait
-  boost::asio::steady_timer room_;  // to read on: fewer of them
 };
 
 }  // namespace dpwa

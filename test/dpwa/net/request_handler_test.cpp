@@ -6,7 +6,6 @@
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/endian/conversion.hpp>
 #include <chrono>
 #include <map>
@@ -21,6 +20,7 @@
 #include "dpwa/net/connect.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/stream.h"
+#include "dpwa/wire/kv_messages.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
@@ -40,7 +40,7 @@ using wire::MessageType;
 
 constexpr auto get = static_cast<MessageType>(100);  // a name
 constexpr auto value = static_cast<MessageType>(101);
-constexpr auto barrier = static_cast<MessageType>(102);  // answered by itself, for all at once
+constexpr auto count = static_cast<MessageType>(102);  // answered by a KV_BARRIER with the count
 constexpr std::size_t longest_name = 32;
 constexpr std::size_t longest_value = std::size_t{8} << 20;
 
@@ -64,23 +64,26 @@ using Texts = std::map<std::string, std::string>;
 
 class KeyHandler : public RequestHandler {
  public:
-  KeyHandler(const Texts& texts, unsigned callers, std::atomic<std::size_t>& waiting,
-             std::atomic<std::size_t>& sending)
-      : texts_(texts), callers_(callers), count_(waiting), sending_(sending) {}
+  KeyHandler(const Texts& texts, std::atomic<std::size_t>& sending)
+      : texts_(texts), sending_(sending) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override {
     if (requester.peer.empty()) return {};  // nodes only
-    return {{get, longest_name + 4}, {barrier, 4}};
+    return {{get, longest_name + 4}, {count, 4}};
   }
-  bool may_wait() const override { return true; }
+  bool in_numbers() const override { return true; }
 
+  // COUNT, whose answer waits for nothing.
+  std::optional<bool> take_at_once(net::Frame& request, Responder& responder) override {
+    if (request.header.type != count) return std::nullopt;
+    kvstore::Barrier counted;
+    counted.count = ++counted_;
+    responder.outgoing().add(counted, request.header.request_id);
+    responder.begin_write();
+    return true;
+  }
   asio::awaitable<bool> answer(net::Frame request, Responder& responder) override {
     const std::uint32_t id = request.header.request_id;
-    if (request.header.type == barrier) {
-      co_await wait_for_all(responder);
-      auto reply = frame_of(barrier, id, {});
-      co_return co_await responder.send(std::move(reply));
-    }
     const auto held = texts_.find(text_of(request));
     if (held == texts_.end()) {
       auto reply = wire::encode(wire::Error{"no such key"}, id);
@@ -92,33 +95,10 @@ class KeyHandler : public RequestHandler {
     co_return co_await responder.send(std::move(reply));
   }
 
-  void connection_closed(const Responder& responder) override {
-    for (const auto& waiting : waiting_) {
-      if (waiting.first == &responder) waiting.second->cancel();
-    }
-  }
-
  private:
-  asio::awaitable<void> wait_for_all(Responder& responder) {
-    asio::steady_timer turn(responder.executor(), TimePoint::max());
-    waiting_.emplace_back(&responder, &turn);
-    ++count_;
-    const OnExit over([this, &turn] {
-      std::erase_if(waiting_, [&](const auto& waiting) { return waiting.second == &turn; });
-      --count_;
-    });
-    if (waiting_.size() == callers_) {
-      for (const auto& waiting : waiting_) waiting.second->cancel();
-    } else {
-      co_await turn.async_wait(net::as_result);
-    }
-  }
-
   const Texts& texts_;
-  const unsigned callers_;
-  std::atomic<std::size_t>& count_;
   std::atomic<std::size_t>& sending_;
-  std::vector<std::pair<const Responder*, asio::steady_timer*>> waiting_;
+  std::uint64_t counted_ = 0;
 };
 
 // Node w2, with one connection to w1 and several requests on it.
@@ -150,15 +130,6 @@ class Worker {
     io_.run_for(test::patience);
     REQUIRE(io_.stopped());
   }
-  void run_until(const Answer& answer) {
-    while (!answer) REQUIRE(io_.run_one_for(test::patience) > 0);
-  }
-  void run_until_waiting(const std::atomic<std::size_t>& count, std::size_t expected) {
-    REQUIRE(test::eventually([&] {
-      io_.poll();
-      return count == expected;
-    }));
-  }
   void close() { connection_->close(); }
 
  private:
@@ -176,7 +147,7 @@ class Worker {
   asio::awaitable<void> read_answers() {
     const std::vector<wire::TypeBound> types{
         {value, longest_value + 4},
-        {barrier, 4},
+        {MessageType::kv_barrier, wire::max_kv_body_bytes(MessageType::kv_barrier)},
         {MessageType::error, wire::max_body_bytes(MessageType::error)}};
     const net::Expected answers{std::span<const wire::TypeBound>(types)};
     while (!waiting_.empty()) {
@@ -210,17 +181,13 @@ bool is_type(const Worker::Answer& answer, MessageType type) {
 }
 
 struct KeyServer {
-  explicit KeyServer(std::shared_ptr<Security> security = nullptr, unsigned callers = 2,
-                     ServerOptions options = {})
-      : node(16, std::move(options), {}, true, std::move(security), nullptr, handler(callers)) {}
+  explicit KeyServer(std::shared_ptr<Security> security = nullptr, ServerOptions options = {})
+      : node(16, std::move(options), {}, true, std::move(security), nullptr, handler()) {}
 
-  std::unique_ptr<RequestHandler> handler(unsigned callers) {
-    return std::make_unique<KeyHandler>(texts, callers, waiting, sending);
-  }
+  std::unique_ptr<RequestHandler> handler() { return std::make_unique<KeyHandler>(texts, sending); }
   std::uint64_t protocol_errors() { return node.local().traffic.protocol_errors; }
 
   Texts texts{{"bias", "zeros"}, {"weights", std::string(longest_value, 'w')}};
-  std::atomic<std::size_t> waiting{0};  // at barriers
   std::atomic<std::size_t> sending{0};  // values
   ServedNode node;
 };
@@ -264,7 +231,7 @@ TEST_CASE("a message type that no handler serves, or that is too long, ends the 
   CHECK(keys.node.serves_an_honest_peer());
 }
 
-TEST_CASE("requests on a connection are answered while an earlier one waits for other callers") {
+TEST_CASE("what the session writes by itself leaves between other frames, which do not mix") {
   const test::ClusterKey key;
   std::shared_ptr<Security> here;
   std::shared_ptr<Security> there;
@@ -275,52 +242,43 @@ TEST_CASE("requests on a connection are answered while an earlier one waits for 
   }
   KeyServer keys(here);
   Worker worker(keys.node.port(), there);
-  Worker::Answer first;
-  std::vector<Worker::Answer> weights(6);  // whose frames must not mix
-  Worker::Answer second;
-  worker.ask(first, barrier);
-  for (auto& answer : weights) worker.ask(answer, get, "weights");
-  for (auto& answer : weights) worker.run_until(answer);
-  CHECK_FALSE(first);
-  worker.ask(second, barrier);
+  std::vector<Worker::Answer> weights(6);
+  std::vector<Worker::Answer> counts(7);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    worker.ask(counts[i], count);
+    worker.ask(weights[i], get, "weights");
+  }
+  worker.ask(counts.back(), count);
   worker.run();
   for (const auto& answer : weights) CHECK(is_value(answer, std::string(longest_value, 'w')));
-  CHECK(is_type(first, barrier));
-  CHECK(is_type(second, barrier));
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    REQUIRE(is_type(counts[i], MessageType::kv_barrier));
+    const auto message = wire::decode_kv(MessageType::kv_barrier, (*counts[i])->body);
+    REQUIRE(message.has_value());
+    CHECK(std::get<kvstore::Barrier>(*message).count == i + 1);
+  }
   CHECK(keys.protocol_errors() == 0);
 }
 
-TEST_CASE("answers that wait end with their connection, and when the server stops") {
-  KeyServer keys(nullptr, 3);
-  Worker::Answer waiting;
-  Worker::Answer given_up;
-  {
-    Worker gone(keys.node.port());
-    gone.ask(given_up, barrier);
-    gone.run_until_waiting(keys.waiting, 1);
-    CHECK_FALSE(given_up);
-    gone.close();
-    gone.run();
-  }
-  CHECK(given_up->has_error());
-  CHECK(test::eventually([&] { return keys.waiting == 0; }));
+TEST_CASE("an idle connection with a handler of many requests ends when the server stops") {
+  KeyServer keys;
   Worker worker(keys.node.port());
-  Worker::Answer last;
-  worker.ask(waiting, barrier);
-  worker.ask(last, barrier);
-  worker.run_until_waiting(keys.waiting, 2);
-  CHECK_FALSE(waiting);
-  CHECK_FALSE(last);
-  keys.node.stop();  // returns
+  Worker::Answer counted;
+  worker.ask(counted, count);
   worker.run();
-  REQUIRE(waiting);
-  CHECK(waiting->error().kind == Failure::Kind::ended);
+  CHECK(is_type(counted, MessageType::kv_barrier));
+  keys.node.stop();  // returns
+  Worker::Answer late;
+  worker.ask(late, count);
+  worker.run();
+  REQUIRE(late);
+  CHECK(late->error().kind == Failure::Kind::ended);
 }
 
 TEST_CASE("an answer that its caller does not read ends the connection when its time is up") {
   ServerOptions options;
   options.max_reply_time = std::chrono::milliseconds(100);
-  KeyServer keys(nullptr, 2, options);
+  KeyServer keys(nullptr, options);
   test::RawSocket caller(keys.node.port(), 4096);
   REQUIRE(test::introduce(caller));
   const std::string name = "weights";  // more than the sockets' buffers take
