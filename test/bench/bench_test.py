@@ -269,7 +269,6 @@ class Others(unittest.TestCase):
         for option, value, word in (
             ("--encoding", "fp7", "transport.encoding: 'fp7'"),
             ("--security", "rot13", "security.mode: 'rot13'"),
-            ("--chunk-bytes", "5000", "transport.chunk_bytes: '5000'"),
             ("--instruction-set", "avx9000", "'avx9000'"),
         ):
             done = bench("pull", option, value, code=2)
