@@ -50,8 +50,6 @@ class Connection {
   const Incoming& incoming() const { return incoming_; }
 
   boost::asio::awaitable<IoResult<Frame>> receive(Expected expected);
-  // Whether the next frame is there already; if so, take() it. After expect().
-  bool has_frame() { return stream_.is_open() && incoming_.ready(); }
   boost::asio::awaitable<std::optional<Failure>> send(std::vector<std::byte> frame);
 
   bool is_open() const { return stream_.is_open(); }
