@@ -102,8 +102,22 @@ class Survey {
  private:
   bool better(const StartView& one, const StartView& other) const {
     if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
+    const std::size_t count = trained(one.lineage), other_count = trained(other.lineage);
+    if (one.state == PeerStart::ready && count != other_count) return count > other_count;
     if (rank(one.clock) != rank(other.clock)) return rank(one.clock) > rank(other.clock);
     return one.state == PeerStart::waiting && one.lineage < other.lineage;
+  }
+
+  // How many nodes that train say to be of this lineage. Of the file alone: one process may join
+  // under many names.
+  std::size_t trained(std::uint64_t lineage) const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const StartView& view = nodes_[i];
+      const bool trains = view.state == PeerStart::ready && !view.joined && usable(i);
+      count += trains && view.lineage == lineage ? 1 : 0;
+    }
+    return count;
   }
 
   bool preferred(const StartView& view) const {
@@ -112,6 +126,8 @@ class Survey {
       if (view.state == PeerStart::ready && (view.together || !own_->resumed)) return false;
       return rank(view.clock) > own_->clock + level_clocks;
     }
+    const std::size_t count = trained(view.lineage), with_own = trained(own_->lineage) + 1;
+    if (view.state == PeerStart::ready && count != with_own) return count > with_own;
     if (rank(view.clock) != own_->clock) return rank(view.clock) > own_->clock;
     return view.lineage < own_->lineage;
   }

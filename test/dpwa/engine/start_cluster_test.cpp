@@ -274,3 +274,26 @@ TEST_CASE("with clip and refuse a joiner leaves weights alone that are far from 
     }
   }
 }
+
+TEST_CASE("a joiner takes nothing from one node of a lineage of its own among honest ones") {
+  for (const std::size_t honest : {2, 6}) {
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      CAPTURE(honest);
+      CAPTURE(seed);
+      std::vector<StartingNode> nodes(honest + 1);
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        nodes[i].conduct = Conduct::trains;
+        nodes[i].lineage = i == 0 ? 78 : 77;  // the first one lies
+        nodes[i].resumed_clock = i == 0 ? 1e6 : 500;
+        nodes[i].weights = i == 0 ? 100 : 1;
+      }
+      nodes.push_back({});
+      StartingCluster cluster(nodes, seed);
+      cluster.run(5s);
+      const StartingNode& joiner = cluster.nodes().back();
+      REQUIRE(joiner.ready);
+      CHECK(joiner.began_with < 2);
+      CHECK(joiner.began_at_clock < 1000);
+    }
+  }
+}

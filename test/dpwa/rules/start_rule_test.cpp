@@ -170,6 +170,27 @@ TEST_CASE("a ready peer is pulled from at once, the one with the highest clock f
   CHECK(decision.peer == 3);
 }
 
+TEST_CASE("one ready peer with a lineage of its own is no source beside two of one lineage") {
+  const auto of = [](double clock, std::uint64_t lineage) {
+    return StartView{PeerStart::ready, clock, lineage};
+  };
+  CHECK(decide({unknown, of(9, 1), of(1e6, 2), of(5, 1)}, 0).peer == 1);
+  CHECK(decide({unknown, of(9, 1), of(1e6, 2)}, 0).peer == 2);  // one against one
+  // This node counts for its own lineage.
+  CHECK(action({unknown, of(50, 1), of(1e6, 2)}, 0, 0ns, resumed(50)) == StartAction::begin);
+  CHECK(decide({unknown, of(50, 2), of(9, 2)}, 0, 0ns, resumed(60)).peer == 1);
+  CHECK(decide({unknown, of(90, 2)}, 0, 0ns, resumed(60)).peer == 1);
+  // Names that are not of the file do not, nor does one that gave nothing.
+  StartView joined = of(1e6, 2);
+  joined.joined = true;
+  CHECK(decide({unknown, of(9, 1), of(1e6, 2), joined, joined}, 0).peer == 2);
+  CHECK(decide({unknown, of(9, 1), of(5, 1), joined, joined, joined}, 0).peer == 1);
+  StartView silent = of(1e6, 2);
+  silent.failed_pulls = 3;
+  CHECK(decide({unknown, of(9, 1), of(1e6, 2), silent, silent}, 0).peer == 2);
+  CHECK(decide({unknown, of(9, 1), of(5, 1), silent, silent, silent}, 0).peer == 1);
+}
+
 TEST_CASE("the first of several ready peers with equal clocks is pulled from") {
   CHECK(decide({unknown, joining, ready(9), ready(9)}, 0).peer == 2);
 }
