@@ -38,10 +38,15 @@ warn = partial(tell, mark="!! ", colour=33)
 fail = partial(tell, mark="failed: ", colour=31)
 
 
-def show_end(log: str, begin: int, count: int) -> None:
-    """The last lines of a log that are not blank, from that byte on, without control characters."""
+def last_lines(log: str, begin: int, count: int) -> list[str]:
+    """Of a log: those that are not blank, from that byte on, without control characters."""
     with contextlib.suppress(OSError), open(log, "rb") as file:
         file.seek(max(begin, os.fstat(file.fileno()).st_size - 8192))
         text = re.sub(r"[\0-\x08\x0b-\x1f\x7f]", "", file.read().decode("utf-8", "replace").replace("\r", "\n"))
-        for line in [line for line in text.split("\n") if line.strip()][-count:]:
-            tell(f"     {line[:300]}")
+        return [line[:300] for line in text.split("\n") if line.strip()][-count:]
+    return []
+
+
+def show_end(log: str, begin: int, count: int) -> None:
+    for line in last_lines(log, begin, count):
+        tell(f"     {line}")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from lib.messages import fail, ok, say, show_end, tell, warn
+from lib.messages import fail, last_lines, ok, say, show_end, tell, warn
 from lib.processes import Process, end_all, names_of
 from lib.run import Run
 
@@ -62,6 +62,7 @@ class Supervisor:
         self._signals: list[int] = []
         self._codes: dict[str, int] = {}  # of the nodes that have ended
         self._failed_servers: dict[str, int] = {}
+        self._ends: dict[tuple[int, str], str] = {}  # exit code and last line that were shown, of whom
         self._nodes_are_vain = False  # a server has never served: they would wait for it, or find one of another run
 
     async def supervise(self, announce: Callable[[Mapping[str, int]], Awaitable[None]] | None = None) -> int:
@@ -160,6 +161,9 @@ class Supervisor:
             ok(f"{name}: done ({seconds})")
         else:
             say_it, what = (warn, f"{name}: server") if is_server else (fail, name)
+            last = "".join(last_lines(log, begin, 1))
+            if (same := self._ends.setdefault((code, last), name)) != name and last:
+                return say_it(f"{what}: {how_it_ended(code)} after {seconds}, with the last line of {same}; {log}")
             say_it(f"{what}: {how_it_ended(code)} after {seconds}; the end of {log}:")
             show_end(log, begin, 5)
 

@@ -73,6 +73,7 @@ echo "arguments $*"
 echo "ignores $(sed -n 's/^SigIgn:[[:space:]]*//p' /proc/$$/status)"
 echo "threads $OMP_NUM_THREADS cores $(taskset -pc $$ | sed 's/.*: //')"
 [[ "$*" != *--usage-$node* ]] || { echo "trainer: what is --usage-$node"; echo; exit 2; }
+[[ "$*" != *--usage-all* ]] || { echo "trainer: what is --usage-all"; exit 2; }
 [[ "$*" != *--fail-$node* ]] || { echo "trainer: no memory"; exit 1; }
 state=training
 [[ "$*" != *--slow-$node* ]] || state=joining

@@ -134,6 +134,12 @@ class End(Scripts):
             for line in lines:
                 self.assertIn(line, done.stderr)
 
+    def test_a_fault_of_all_nodes_is_shown_once(self) -> None:
+        done = self.start("--", "--usage-all")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stderr.count("trainer: what is --usage-all"), 1)
+        self.assertRegex(done.stderr, r"w[12]: exit code 2 after \d+ s, with the last line of w[12]; ")
+
     def test_a_node_that_a_signal_ended_is_named_in_one_way_only(self) -> None:
         self.start("--detach")
         log = self.run_dir / "run.log"
