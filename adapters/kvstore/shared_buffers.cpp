@@ -18,7 +18,7 @@ at::Tensor flattened(const std::vector<at::Tensor>& tensors) {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> parts;
   for (const at::Tensor& tensor : tensors) parts.push_back(tensor.detach().reshape({-1}));
-  return at::cat(parts).to(at::kCPU).contiguous();
+  return at::cat(parts).contiguous();
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ class SharedBuffers {
  private:
   struct Group {
     std::vector<at::Tensor> members;
-    at::Tensor value;  // in host memory, flat; the value on the servers
+    at::Tensor value;  // flat, on their device; the value on the servers
     std::size_t key = 0;
   };
   static std::string name_of_key(const Group& group);

@@ -20,24 +20,17 @@ constexpr std::size_t cache_line = 64;
 constexpr std::uint64_t version_of_init = 1;  // SliceState::version before the first update
 
 // The slices of a value, one after the other.
-void copy_slices(const std::vector<SharedBytes>& slices, at::Tensor& to) {
-  const std::span<std::byte> bytes = bytes_of(to);
-  std::size_t at = 0;
+void copy_slices(const std::vector<SharedBytes>& slices, std::span<std::byte> to) {
   for (const SharedBytes& slice : slices) {
-    if (at + slice->size() > bytes.size()) throw std::logic_error("a value longer than its tensor");
-    if (!slice->empty()) std::memcpy(bytes.data() + at, slice->data(), slice->size());
-    at += slice->size();
+    if (slice->size() > to.size()) throw std::logic_error("a value longer than its tensor");
+    if (!slice->empty()) std::memcpy(to.data(), slice->data(), slice->size());
+    to = to.subspan(slice->size());
   }
-  if (at != bytes.size()) throw std::logic_error("a value shorter than its tensor");
+  if (!to.empty()) throw std::logic_error("a value shorter than its tensor");
 }
 
-void write(const std::vector<SharedBytes>& slices, const at::Tensor& out) {
-  const at::NoGradGuard no_grad;
-  at::Tensor target = out.detach();
-  if (target.is_cpu() && target.is_contiguous()) return copy_slices(slices, target);
-  at::Tensor host = at::empty(target.sizes(), target.options().device(at::kCPU));
-  copy_slices(slices, host);
-  target.copy_(host);
+std::size_t in_cache_lines(std::size_t bytes) {
+  return (bytes + cache_line - 1) / cache_line * cache_line;
 }
 
 bool whole(const std::vector<SharedBytes>& slices) {
@@ -63,6 +56,7 @@ std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, 
   Entry& entry = entries_.emplace_back();
   entry.name = name;
   entry.bytes = spec.bytes();
+  entry.device = value.device();
   entry.compresses = compresses && session_.compresses();
   entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
   return entries_.size() - 1;
@@ -80,12 +74,13 @@ void StepExchange::wait_created() {
       session_.wait_created(*init, entry.name, call_);
   }
   stage();
+  pin();
 }
 
 void StepExchange::stage() {
   if (!session_.client().uses_memory()) return;
   const auto room = [](const Entry& entry) {
-    return entry.compresses ? 0 : (entry.bytes + cache_line - 1) / cache_line * cache_line;
+    return entry.compresses ? 0 : in_cache_lines(entry.bytes);
   };
   std::size_t total = 0;
   for (const Entry& entry : entries_) total += room(entry);
@@ -99,24 +94,62 @@ void StepExchange::stage() {
   }
 }
 
+void StepExchange::pin() {
+  std::size_t total = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.device.is_cpu()) continue;
+    total += in_cache_lines(entry.bytes);
+    if (!copies_) copies_ = std::make_unique<HostCopies>(entry.device);
+  }
+  if (total == 0) return;
+  pinned_ = pinned_memory(total);
+  std::size_t at = 0;
+  for (Entry& entry : entries_) {
+    if (entry.device.is_cpu()) continue;
+    entry.pinned = pinned_.bytes().subspan(at, entry.bytes);
+    at += in_cache_lines(entry.bytes);
+  }
+}
+
 void StepExchange::push(std::size_t index, const at::Tensor& gradient,
                         const kvclient::PushTerms& terms) {
   Entry& entry = entries_[index];
-  if (entry.push) throw std::logic_error("key '" + entry.name + "' was pushed in this step");
-  entry.lent = dense_on(gradient, at::kCPU);
+  if (has_pushed(index)) throw std::logic_error("key '" + entry.name + "' was pushed in this step");
   entry.step = terms.step;
   kvclient::PushTerms own = terms;
   own.wants_value = values_ == Values::with_push;
-  std::span<const std::byte> lent = const_bytes_of(entry.lent);
+  entry.lent = dense_on(gradient, entry.device);
+  if (entry.pinned.empty()) return send(entry, const_bytes_of(entry.lent), std::move(own));
+  entry.copying = true;
+  copying_.push_back({index, std::move(own), copies_->out(entry.lent, entry.pinned)});
+  send_copied(/*all=*/false);
+}
+
+void StepExchange::send(Entry& entry, std::span<const std::byte> values,
+                        kvclient::PushTerms terms) {
   if (!entry.staged.empty()) {
-    std::memcpy(entry.staged.data(), lent.data(), lent.size());
-    lent = entry.staged;
+    std::memcpy(entry.staged.data(), values.data(), values.size());
+    values = entry.staged;
     entry.lent.reset();
   }
-  entry.push = session_.client().push(entry.name, lent, std::move(own), priority(index));
+  const auto index = static_cast<std::size_t>(&entry - entries_.data());
+  entry.push = session_.client().push(entry.name, values, std::move(terms), priority(index));
+}
+
+void StepExchange::send_copied(bool all) {
+  while (!copying_.empty() && (all || copying_.front().done.query())) {
+    Copied& copied = copying_.front();
+    copied.done.synchronize();
+    Entry& entry = entries_[copied.index];
+    entry.copying = false;
+    entry.lent.reset();
+    send(entry, entry.pinned, std::move(copied.terms));
+    copying_.pop_front();
+  }
 }
 
 void StepExchange::pull_pushed(std::uint64_t step) {
+  send_copied(/*all=*/true);
   if (values_ == Values::with_push) return;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].push)
@@ -163,6 +196,21 @@ std::string StepExchange::words_for(const Entry& entry) const {
   return in_steps ? words + " (all workers have to push it in each step)" : words;
 }
 
+void StepExchange::write(const std::vector<SharedBytes>& slices, Entry& entry,
+                         const at::Tensor& out) {
+  const at::NoGradGuard no_grad;
+  at::Tensor target = out.detach();
+  if (!entry.pinned.empty() && target.device() == entry.device) {
+    if (!std::exchange(writing_, true)) copies_->begin_in();
+    copy_slices(slices, entry.pinned);
+    return copies_->in(entry.pinned, target);
+  }
+  if (target.is_cpu() && target.is_contiguous()) return copy_slices(slices, bytes_of(target));
+  at::Tensor host = at::empty(target.sizes(), target.options().device(at::kCPU));
+  copy_slices(slices, bytes_of(host));
+  target.copy_(host);
+}
+
 // Returns whether the value has come.
 bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report,
                         const at::Tensor* out) {
@@ -177,7 +225,7 @@ bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& r
   (entry.buffers ? report.buffers_not_finite : report.not_finite) |=
       outcome->kind == AnswerKind::not_finite;
   if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;
-  write(outcome->values, *out);
+  write(outcome->values, entry, *out);
   entry.version = outcome->version;
   return true;
 }
@@ -185,6 +233,8 @@ bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& r
 ExchangeReport StepExchange::finish(const std::vector<at::Tensor>& outs) {
   const TimePoint began = Steady::now();
   ExchangeReport report;
+  writing_ = false;
+  send_copied(/*all=*/true);
   for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
     Entry& entry = entries_[i];
     if (!entry.push && !entry.pull) continue;
@@ -203,6 +253,7 @@ ExchangeReport StepExchange::finish(const std::vector<at::Tensor>& outs) {
       take(session_.client().pull(entry.name, entry.step + 1, priority(i)), entry, report,
            &outs[i]);
   }
+  if (std::exchange(writing_, false)) copies_->end_in();
   report.waited = Steady::now() - began;
   return report;
 }

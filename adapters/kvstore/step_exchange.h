@@ -1,14 +1,18 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "adapters/common/host_copies.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvclient/store_client.h"
@@ -31,8 +35,9 @@ struct ExchangeReport {
 
 // Keys that are pushed and pulled step by step: the parameters of a model, or their gradients. The
 // keys come in the order in which the forward pass needs them, the same on all workers; the first
-// ones have the highest priority. Used by the training thread; ends before the session does, or
-// together with it.
+// ones have the highest priority. Values of an accelerator travel by pinned memory and a side
+// stream: a push leaves once its copy is complete, which nothing waits for before the pulls. Used
+// by the training thread; ends before the session does, or together with it.
 class StepExchange {
  public:
   enum class Values {
@@ -57,7 +62,9 @@ class StepExchange {
   // At most once for each key and step. Keeps the memory of `gradient` until the step is finished;
   // its content must not change before.
   void push(std::size_t index, const at::Tensor& gradient, const kvclient::PushTerms& terms);
-  bool has_pushed(std::size_t index) const { return entries_[index].push.has_value(); }
+  bool has_pushed(std::size_t index) const {
+    return entries_[index].push.has_value() || entries_[index].copying;
+  }
 
   // Asks for the values of what was pushed in this step.
   void pull_pushed(std::uint64_t step);
@@ -84,12 +91,26 @@ class StepExchange {
     std::uint64_t step = 0;
     std::uint64_t version = 0;  // of the last value that arrived
     at::Tensor lent;
+    bool copying = false;  // its push waits for the copy from the device
     std::size_t bytes = 0;
     bool compresses = false;
     bool buffers = false;
+    at::Device device = at::kCPU;
     std::span<std::byte> staged;  // of staging_; empty: the gradient is sent from where it is
+    std::span<std::byte> pinned;  // of pinned_; empty: a value of the host
+  };
+  // A push whose values are on their way to the host.
+  struct Copied {
+    std::size_t index = 0;
+    kvclient::PushTerms terms;
+    c10::Event done;
   };
   void stage();
+  void pin();
+  void send(Entry& entry, std::span<const std::byte> values, kvclient::PushTerms terms);
+  // The pushes whose copies are complete; or all, after a wait for them.
+  void send_copied(bool all);
+  void write(const std::vector<SharedBytes>& slices, Entry& entry, const at::Tensor& out);
   int priority(std::size_t index) const { return -static_cast<int>(index); }
   std::string words_for(const Entry& entry) const;  // of a wait for its value
   bool take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report, const at::Tensor* out);
@@ -99,6 +120,10 @@ class StepExchange {
   const std::string call_;
   std::vector<Entry> entries_;
   AlignedBuffer staging_;
+  AlignedBuffer pinned_;
+  std::deque<Copied> copying_;          // in the order of the pushes
+  std::unique_ptr<HostCopies> copies_;  // null: all values are of the host
+  bool writing_ = false;                // values to the device, in finish()
 };
 
 }  // namespace dpwa::kvstore

@@ -1,0 +1,89 @@
+#include "adapters/common/host_copies.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "dpwa/base/invariant.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa {
+namespace {
+
+c10::impl::VirtualGuardImpl device_api(const at::Device& device) {
+  return c10::impl::VirtualGuardImpl(device.type());
+}
+
+// Host memory in the shape and type of `like`.
+at::Tensor host_view(std::span<const std::byte> bytes, const at::Tensor& like) {
+  return at::from_blob(const_cast<std::byte*>(bytes.data()), like.sizes(),
+                       at::TensorOptions(like.scalar_type()));
+}
+
+}  // namespace
+
+AlignedBuffer pinned_memory(std::size_t bytes) {
+  at::Tensor pinned = at::empty({static_cast<std::int64_t>(bytes)},
+                                at::TensorOptions(at::kByte).pinned_memory(true));
+  pinned.zero_();
+  auto* data = static_cast<std::byte*>(pinned.mutable_data_ptr());
+  return AlignedBuffer(std::shared_ptr<std::byte>(data, [pinned](std::byte*) {}), bytes);
+}
+
+HostCopies::HostCopies(at::Device device)
+    : device_(device),
+      side_(device_api(device).getNewStream(device)),
+      queued_(device.type()),
+      copied_(device.type()) {}
+
+HostCopies::~HostCopies() {
+  try {
+    copied_.synchronize();
+  } catch (const c10::Error& error) {  // a device that has failed copies no more
+    log(LogLevel::warn, "kvstore", error.what_without_backtrace());
+  }
+}
+
+c10::Stream HostCopies::training_stream() const {
+  return device_api(device_).getStream(device_);
+}
+
+c10::Event HostCopies::out(const at::Tensor& from, std::span<std::byte> to) {
+  DPWA_INVARIANT(from.is_contiguous() && from.nbytes() == to.size(), "a copy keeps its length",
+                 from.nbytes(), to.size());
+  const at::NoGradGuard no_grad;
+  queued_.record(training_stream());
+  queued_.block(side_);
+  const c10::StreamGuard on_side(side_);
+  host_view(to, from).copy_(from, /*non_blocking=*/true);
+  c10::Event done(device_.type());
+  done.record(side_);
+  copied_.record(side_);
+  return done;
+}
+
+void HostCopies::begin_in() {
+  copied_.synchronize();
+  queued_.record(training_stream());
+  queued_.block(side_);
+}
+
+void HostCopies::in(std::span<const std::byte> from, const at::Tensor& to) {
+  DPWA_INVARIANT(to.nbytes() == from.size(), "a copy keeps its length", to.nbytes(), from.size());
+  const at::NoGradGuard no_grad;
+  const c10::StreamGuard on_side(side_);
+  to.detach().copy_(host_view(from, to), /*non_blocking=*/true);
+}
+
+void HostCopies::end_in() {
+  copied_.record(side_);
+  copied_.block(training_stream());
+}
+
+}  // namespace dpwa

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <cstddef>
+#include <span>
+
+#include "dpwa/snapshot/aligned_buffer.h"
+
+namespace dpwa {
+
+// Zeroed host memory that an accelerator copies to and from by itself. Throws c10::Error where no
+// accelerator is.
+AlignedBuffer pinned_memory(std::size_t bytes);
+
+// Copies between an accelerator and pinned host memory, in the order of the calls, on a side stream
+// beside the training stream (the current one of the device): neither the program nor the device
+// waits for them. Written against the device-neutral streams and events of c10. Called by any one
+// thread at a time.
+class HostCopies {
+ public:
+  explicit HostCopies(at::Device device);
+  ~HostCopies();  // waits for the copies
+  HostCopies(const HostCopies&) = delete;
+  HostCopies& operator=(const HostCopies&) = delete;
+
+  // Queues a copy of a contiguous tensor to the host, behind the work queued on the training
+  // stream. The tensor and the memory stay as they are until the event is complete.
+  c10::Event out(const at::Tensor& from, std::span<std::byte> to);
+
+  // Between these two calls values come back. begin_in() waits until the memory of earlier copies
+  // may be written to again; the copies come behind the work queued on the training stream, and
+  // what is queued there after end_in() comes behind them.
+  void begin_in();
+  // Queues a copy to a tensor of that many bytes, dense in the order of its dimensions or not.
+  void in(std::span<const std::byte> from, const at::Tensor& to);
+  void end_in();
+
+ private:
+  c10::Stream training_stream() const;
+
+  const at::Device device_;
+  c10::Stream side_;
+  c10::Event queued_;  // on the training stream
+  c10::Event copied_;  // on the side stream: its last copy is complete
+};
+
+}  // namespace dpwa

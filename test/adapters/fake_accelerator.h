@@ -1,0 +1,64 @@
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/Stream.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+namespace dpwa::test {
+
+// The CPU as an accelerator: copies are done at once, but streams and events exist, are logged, and
+// an event completes only when `complete` says so. Stands in for the CPU's own guard while it
+// lives.
+class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
+ public:
+  FakeAccelerator() : before_(registry().exchange(this)) {}
+  ~FakeAccelerator() override { registry().store(before_); }
+
+  c10::Stream getStream(c10::Device device) const noexcept override {
+    return c10::Stream(c10::Stream::UNSAFE, device, current_);
+  }
+  c10::Stream getNewStream(c10::Device device, int) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device, 1);
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
+    return c10::Stream(c10::Stream::UNSAFE, stream.device(), std::exchange(current_, stream.id()));
+  }
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
+              c10::EventFlag) const override {
+    if (*event == nullptr) *event = new char;
+    log += "record " + name(stream) + "; ";
+  }
+  void block(void*, const c10::Stream& stream) const override {
+    log += "wait on " + name(stream) + "; ";
+  }
+  bool queryEvent(void*) const override {
+    if (queries_left > 0 && --queries_left == 0) complete = true;
+    return complete;
+  }
+  void synchronizeEvent(void*) const override { log += "synchronize; "; }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<char*>(event);
+  }
+
+  mutable bool complete = true;
+  mutable int queries_left = 0;  // above 0: complete after so many more queries
+  mutable std::string log;
+
+ private:
+  static std::atomic<const c10::impl::DeviceGuardImplInterface*>& registry() {
+    return c10::impl::device_guard_impl_registry[static_cast<std::size_t>(at::kCPU)];
+  }
+  static std::string name(const c10::Stream& stream) {
+    return stream.id() == 0 ? "training" : "side";
+  }
+
+  const c10::impl::DeviceGuardImplInterface* before_;
+  mutable c10::StreamId current_ = 0;
+};
+
+}  // namespace dpwa::test
