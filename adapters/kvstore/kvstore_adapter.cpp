@@ -1,5 +1,6 @@
 #include "adapters/kvstore/kvstore_adapter.h"
 
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
@@ -48,6 +49,7 @@ KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
     parameters_.emplace_back(name, parameter);
   }
   used_.resize(trained_.size());
+  fired_.resize(trained_.size());
 }
 
 KvstoreAdapter::~KvstoreAdapter() {
@@ -210,6 +212,8 @@ void KvstoreAdapter::make_gradients() {
     gradients_->add("(gradient) " + parameters_[trained_[i]].first,
                     at::zeros_like(trained_parameters_[i]), /*compresses=*/true);
   }
+  present_ = at::zeros({static_cast<std::int64_t>(trained_.size())});
+  gradients_->add("(gradient) present", present_, /*compresses=*/false);
   gradients_->wait_created();
 }
 
@@ -326,8 +330,9 @@ FinishReport KvstoreAdapter::finish() {
     const std::size_t count = finished_.participants;
     const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
     log(LogLevel::info, "kvstore",
-        count == 0 ? "final model of the run before the servers were started again"
-                   : "final model of " + of_workers);
+        count > 0            ? "final model of " + of_workers
+        : finished_.averaged ? "final model of the run before the servers were started again"
+                             : "no worker has made a step: the model is as it began");
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

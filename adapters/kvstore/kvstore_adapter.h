@@ -151,7 +151,8 @@ class KvstoreAdapter : public Adapter {
   // first step, and a step whose gradients were averaged before it: a copy, for the next average.
   const torch::optim::Optimizer* stepping_ = nullptr;
   std::optional<kvstore::OptimizerCopy> last_optimizer_;
-  std::vector<bool> used_;    // of trained_: it has had a gradient here
+  std::vector<bool> used_;    // of trained_: it has had a gradient
+  at::Tensor present_;        // by trained_: the share of the workers that had one in this step
   bool held_back_ = false;    // update: server: nothing leaves in backward()
   bool by_halves_ = false;    // update_send() was called
   bool has_weights_ = false;  // of the run
@@ -162,6 +163,7 @@ class KvstoreAdapter : public Adapter {
 
   // --- of the step under way
   std::optional<kvstore::OptimizerTerms> terms_;  // with which the gradients leave
+  std::vector<bool> fired_;  // of trained_: a backward pass has completed the gradient
   bool accumulating_ = false;
   bool sent_ = false;       // in backward()
   bool averaged_ = false;   // .grad holds the mean

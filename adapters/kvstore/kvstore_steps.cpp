@@ -1,6 +1,5 @@
 // The steps of KvstoreAdapter.
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
@@ -55,8 +54,9 @@ PushTerms KvstoreAdapter::terms() const {
   return terms;
 }
 
-// A parameter without a gradient counts as zeros for the others that have one, because a round
-// waits for all workers; one that has never had a gradient here counts not at all, so that nothing
+// What goes to the servers' optimizer. A parameter without a gradient counts as zeros for the
+// others that have one, because a round waits for all workers. One that is frozen, or that has
+// never had a gradient here, or that has none on any worker, counts not at all, so that nothing
 // moves it. None: nothing need be pushed.
 std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTerms& terms) {
   const at::Tensor& parameter = trained_parameters_[index];
@@ -72,7 +72,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
     options->learning_rate = 0;
     const kvstore::OptionsBytes form = kvstore::encode(*options);
     terms.optimizer.assign(form.begin(), form.end());
-  } else if (!used_[index]) {
+  } else if (!used_[index] || !parameter.requires_grad() || averaged_) {
     terms.weight = 0;
   }
   return at::zeros_like(parameter);
@@ -81,15 +81,14 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
-  // New servers get the optimizer's state before the first push, in step().
-  if (by_servers() && (places_restored_ || !terms_ || terms_->of(index) == nullptr)) return;
-  const bool again = by_servers() ? weights_->has_pushed(trained_[index])
-                                  : gradients_->has_pushed(index) || averaged_;
-  if (again) {
+  if (fired_[index] || averaged_) {
     throw std::logic_error(
         "a second backward pass before step(): its gradients would stay on this node; accepted: "
         "accumulate() around all but the last");
   }
+  fired_[index] = true;
+  // New servers get the optimizer's state before the first push, in step().
+  if (by_servers() && (places_restored_ || !terms_ || terms_->of(index) == nullptr)) return;
   sent_ = true;
   push_gradient(index);
 }
@@ -97,14 +96,10 @@ void KvstoreAdapter::fired(std::size_t index) {
 // Sent to the servers' optimizer, or to be averaged.
 void KvstoreAdapter::push_gradient(std::size_t index) {
   PushTerms own = terms();
-  if (by_servers()) own.optimizer = *terms_->of(index);
+  if (!by_servers()) return gradients_->push(index, trained_parameters_[index].grad(), own);
+  own.optimizer = *terms_->of(index);
   const auto gradient = gradient_of(index, own);
-  if (!gradient) return;
-  if (by_servers()) {
-    weights_->push(trained_[index], *gradient, own);
-  } else {
-    gradients_->push(index, *gradient, own);
-  }
+  if (gradient) weights_->push(trained_[index], *gradient, own);
 }
 
 // Each worker's change counts in proportion, where each is an update of its own.
@@ -123,18 +118,22 @@ std::vector<at::Tensor> KvstoreAdapter::gradient_outs() {
       gradient = at::zeros_like(parameter);
     outs.push_back(gradient);
   }
+  outs.push_back(present_);
   return outs;
 }
 
 void KvstoreAdapter::exchange_gradients() {
   averaged_ = exchanged_ = true;
   if (!gradients_) make_gradients();
+  at::Tensor present = at::zeros_like(present_);
   for (std::size_t i = trained_.size(); i-- > 0;) {
+    const at::Tensor& gradient = trained_parameters_[i].grad();
+    if (gradient.defined()) present[static_cast<std::int64_t>(i)] = 1;
     if (gradients_->has_pushed(i)) continue;
-    PushTerms own = terms();
-    const auto gradient = gradient_of(i, own);
-    gradients_->push(i, *gradient, own);
+    gradients_->push(i, gradient.defined() ? gradient : at::zeros_like(trained_parameters_[i]),
+                     terms());
   }
+  gradients_->push(trained_.size(), present, terms());
   session_->client().at(step_, /*waiting=*/true);
   gradients_->pull_pushed(step_);
   if (!by_servers()) {
@@ -144,14 +143,14 @@ void KvstoreAdapter::exchange_gradients() {
   report_.participants = static_cast<unsigned>(session_->client().workers().size());
   ExchangeReport exchanged = gradients_->finish(gradient_outs());
   if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
-  // A parameter that no worker has used stays without a gradient, so that optimizers skip it.
-  for (std::size_t i = 0; i < trained_.size(); ++i) {
-    at::Tensor& gradient = trained_parameters_[i].mutable_grad();
-    if (used_[i] || !gradient.defined()) continue;
-    if (gradient.count_nonzero().item<std::int64_t>() == 0) {
-      gradient.reset();
+  // A parameter that no worker has used in this step stays without a gradient, so that optimizers
+  // skip it.
+  const auto* const workers = present_.const_data_ptr<float>();
+  for (std::size_t i = 0; i < trained_.size() && exchanged.complete(); ++i) {
+    if (workers[i] > 0) {
+      used_[i] = true;
     } else {
-      used_[i] = true;  // by another worker
+      trained_parameters_[i].mutable_grad().reset();
     }
   }
   settle(exchanged);
@@ -363,6 +362,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   if (report.outcome != Outcome::averaged) report.participants = 1;
   report.clock = clock_;
   terms_ = steady_ ? last_terms_ : std::nullopt;
+  fired_.assign(fired_.size(), false);
   sent_ = averaged_ = exchanged_ = dropped_ = in_halves_ = false;
   if (ran) tell_status(report, loss);
   last_report_ = report;

@@ -371,6 +371,20 @@ TEST_CASE("a worker that is left out before its keys are made joins again") {
   });
 }
 
+TEST_CASE("a program that calls its optimizer instead of step() is refused") {
+  const Data data = data_of(64);
+  run_nodes(store(1, 1, {}), [&](Participant& node) {
+    Net net(5);
+    const auto optimizer = make(optimizers()[0].second, net);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    loss_of(net, data, 0, worker_rows).backward();
+    optimizer->step();
+    optimizer->zero_grad();
+    CHECK_THROWS_AS(loss_of(net, data, 0, worker_rows).backward(), std::logic_error);
+  });
+}
+
 TEST_CASE("a second backward pass after gradients have left is refused") {
   const Data data = data_of(64);
   run_nodes(store(1, 1, {}), [&](Participant& node) {
