@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/processors.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/cli/text_table.h"
@@ -141,6 +142,7 @@ void list_nodes(const NodesOptions& options, CommandContext& context) {
         {"start_wait_ms", std::chrono::ceil<std::chrono::milliseconds>(start_wait).count()},
         {"nodes", nodes},
         {"servers", entries_of(config.kvstore.servers, options.local_only)},
+        {"processors", processor_count()},
         {"text", text}};
     context.out << document.dump() << '\n';
     return;

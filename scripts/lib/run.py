@@ -129,8 +129,9 @@ class Run:
         return f"{self.run_dir}/{name}.log"
 
     def threads(self, name: str) -> int:
-        """As many as cores; a node without cores gets its share of the machine."""
-        return len(self.cores[name]) or max(1, int(subprocess.check_output(["nproc"])) // len(self.file["nodes"]))
+        """As many as cores; a node without cores gets its share of the machine, or of this command's CPU quota."""
+        processors = self.file["processors"]
+        return min(len(self.cores[name]), processors) or max(1, processors // len(self.file["nodes"]))
 
     def refuse_second_start(self) -> None:
         if running := self.records.running("server", self.servers) + self.records.running("node", self.nodes):

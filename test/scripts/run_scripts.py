@@ -59,7 +59,8 @@ if "broken" in text or not text:
     sys.exit(f"{file}:1: {text.strip() or 'is empty'}")
 document = json.loads(folder.joinpath("document").read_text())
 servers = entries(folder.joinpath("servers").read_text())
-print(json.dumps({"nodes": entries(text), "servers": servers, "text": text, **document}))
+some = {"nodes": entries(text), "servers": servers, "text": text, "processors": 6}
+print(json.dumps({**some, **document}))
 """
 
 # Lives until it is told to end, or there is FOLDER/finish-NODE; what it was given goes to its log. "deaf" ignores

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/processors.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
@@ -313,6 +314,7 @@ TEST_CASE("config nodes gives a script in one document what run.sh starts by") {
   const auto all = ask({});
   CHECK(all["backend"] == "kvstore");
   CHECK(all["start_wait_ms"] == 7000);
+  CHECK(all["processors"] == processor_count());
   CHECK(all["text"] == text.substr(3));
   CHECK(all["nodes"] == nlohmann::json::parse(R"([{"name": "w1", "host": "127.0.0.1",
       "port": 24000, "cores": [0, 1], "local": true}])"));
