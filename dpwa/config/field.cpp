@@ -195,6 +195,11 @@ void Section::accept_only(const std::vector<std::string>& known,
                           const std::vector<std::string>& elsewhere) const {
   for (const Entry& entry : entries_) {
     if (std::find(known.begin(), known.end(), entry.name) != known.end()) continue;
+    const std::size_t dot = entry.name.find('.');
+    const std::string section = entry.name.substr(0, dot);
+    if (dot != std::string::npos && std::find(known.begin(), known.end(), section) != known.end())
+      entry.field.fail("one name; accepted: '" + section + ":', and below it '" +
+                       one_line(entry.name.substr(dot + 1)) + ": ...'");
     std::string hint = places_of(entry.name, elsewhere);
     if (hint.empty()) hint = suggestion(entry.name, known);
     const std::string accepted = known.empty() ? "no keys" : joined(known);

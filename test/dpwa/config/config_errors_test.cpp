@@ -151,6 +151,8 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
       {"gosip: {}\n", "2: gosip: unknown key, did you mean 'gossip'? accepted: " + keys_of("") +
                           ", " + config::joined(config::original_keys())},
       {"log: {colour: red}\n", "2: log.colour: unknown key, accepted: " + keys_of("log")},
+      {"gossip.timeout_ms: 4\n",
+       "2: gossip.timeout_ms: one name; accepted: 'gossip:', and below it 'timeout_ms: ...'"},
       {"interpolation: {method: constant, valu: 1}\n",
        "2: interpolation.valu: unknown key, did you mean 'value'? accepted: " +
            keys_of("interpolation") + ", value"},
