@@ -1,6 +1,7 @@
 #include "examples/train/metrics_writer.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "dpwa/log/log.h"
 #include "examples/train/errors.h"
@@ -37,11 +39,15 @@ bool cut_at(int fd, off_t end) {
   return ::ftruncate(fd, end) == 0 || errno == EINVAL;
 }
 
+int open_lines(const std::filesystem::path& file) {
+  return ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+}
+
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
     : path_(file), fresh_(!append) {
-  fd_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  fd_ = open_lines(file);
   if (fd_ < 0) throw UsageError("--run-dir: " + file.string() + ": " + std::strerror(errno));
 }
 
@@ -128,7 +134,25 @@ bool MetricsWriter::close() {
 }
 
 // Writes whole lines and removes them from the buffer. Returns errno, or 0.
+// Those of an earlier process of this node: NODE.metrics.jsonl becomes NODE.metrics.1.jsonl, or the
+// next number that is free.
+int MetricsWriter::keep_earlier_lines() {
+  struct stat file {};
+  if (::fstat(fd_, &file) != 0 || !S_ISREG(file.st_mode) || complete_bytes(fd_) == 0) return 0;
+  std::filesystem::path kept;
+  for (int number = 1; number == 1 || std::filesystem::exists(kept); ++number)
+    (kept = path_).replace_extension("." + std::to_string(number) + path_.extension().string());
+  if (::rename(path_.c_str(), kept.c_str()) != 0) return errno;
+  const int fd = open_lines(path_);
+  if (fd < 0) return errno;
+  ::close(std::exchange(fd_, fd));
+  return 0;
+}
+
 int MetricsWriter::write_lines() {
+  if (fresh_) {
+    if (const int error = keep_earlier_lines(); error != 0) return error;
+  }
   if (torn_ && !cut_at(fd_, fresh_ ? 0 : complete_bytes(fd_))) return errno;
   torn_ = fresh_ = false;
   std::size_t done = 0;

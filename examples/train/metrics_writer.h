@@ -20,9 +20,10 @@ namespace dpwa::train {
 // repeat steps after its checkpoint: the later line counts. One owner, one thread.
 class MetricsWriter {
  public:
-  // Begins a new file, or continues after the last complete line of the old one. The file does not
-  // change before the first line is written, so a second process of this node, which is refused,
-  // does no harm. Throws UsageError.
+  // Begins a new file, beside the one of an earlier process (NODE.metrics.1.jsonl and so on), or
+  // continues after the last complete line of the old one. The file does not change before the
+  // first line is written, so a second process of this node, which is refused, does no harm. Throws
+  // UsageError.
   MetricsWriter(const std::filesystem::path& file, bool append);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;
@@ -39,6 +40,7 @@ class MetricsWriter {
   [[nodiscard]] bool close();
 
  private:
+  int keep_earlier_lines();
   int write_lines();
   void drop_excess();
   void number(std::string_view key, double value);

@@ -149,8 +149,12 @@ TEST_CASE("a resumed run goes on after the last complete line, a new one starts 
   { MetricsWriter(file, true).evaluation(0, 3, 0.5, 1); }
   REQUIRE(lines_of(file).size() == 3);
   CHECK(lines_of(file)[2].at("step") == 3);
-  { MetricsWriter(file, false).evaluation(0, 4, 0.5, 1); }
-  CHECK(lines_of(file).size() == 1);
+  for (const char* const kept : {"m.1.jsonl", "m.2.jsonl"}) {
+    const std::string lines = test::read_text(file);
+    { MetricsWriter(file, false).evaluation(0, 4, 0.5, 1); }
+    CHECK(lines_of(file).size() == 1);
+    CHECK(test::read_text(directory / kept) == lines);
+  }
 }
 
 TEST_CASE("a metrics file stays as it is until there is a line, or the run has ended without one") {
