@@ -42,6 +42,10 @@ void LaunchedConfig::place(Config& config) {
   if (config.gossip.daemon)
     fail_at_key(config, "gossip.daemon",
                 "'true' requires nodes that the file lists; accepted: false, or nodes");
+  if (config.backend == Backend::kvstore && !is_local(config.kvstore.type))
+    fail_at_key(config, "nodes",
+                "missing; accepted: the workers of backend kvstore, which its servers read in the "
+                "same file, in the order of their ranks");
   config.nodes = launch::meet(*place, meeting_options(config, environment));
   config.self = launch::node_name(place->rank);
   has_met_ = true;

@@ -122,6 +122,15 @@ TEST_CASE("the engine mpi outside mpirun is one line and exit code 2") {
   CHECK(run.log().find("collective.engine: mpi: ") != std::string::npos);
 }
 
+TEST_CASE("a parameter server under a launcher needs a file that lists the nodes, at once") {
+  const LaunchedRun run("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
+  const auto code = run.start({}, {}, {"RANK=0", "WORLD_SIZE=2"}).wait(test::launch_patience);
+  INFO(run.log());
+  CHECK(code == 2);
+  CHECK(run.log().find("nodes: missing; accepted: the workers of backend kvstore") !=
+        std::string::npos);
+}
+
 TEST_CASE("after a death torchrun starts all ranks again, and they go on from their checkpoints") {
   const Words launcher = torchrun(3, {"--max-restarts=1", "--monitor-interval=0.1"});
   if (launcher.empty()) return;
