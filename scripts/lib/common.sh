@@ -58,7 +58,9 @@ only_once() {
 }
 
 # show_help: prints the comment block at the head of the running script.
-show_help() { sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0"; }
+show_help() {
+  sed -n '2,/^[^#]/{/^#/!q;s/^# \{0,1\}//;p}' "$0" 2>/dev/null || die 'cannot write the help'
+}
 
 # configured_here FOLDER: true when FOLDER was configured by CMake for this checkout. CMake's files contain
 # absolute paths: in a checkout that was copied or moved they build the original one. "cmake --build" only
