@@ -6,26 +6,27 @@
 
 #include <memory>
 #include <stdexcept>
-#include <utility>
 
 namespace dpwa {
 
 BackwardHooks::BackwardHooks(const std::vector<at::Tensor>& parameters,
                              const std::function<void(std::size_t)>& added,
-                             const std::function<void()>& before_adding)
-    : parameters_(parameters) {
+                             const std::function<void()>& before_adding) {
   using torch::autograd::variable_list;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    auto accumulator = torch::autograd::impl::grad_accumulator(parameters_[i]);
-    after_.push_back(
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    // Held with the hook: the parameter refers to it only weakly. The type of the pointer differs
+    // between versions of LibTorch.
+    auto accumulator = torch::autograd::impl::grad_accumulator(parameters[i]);
+    const auto after =
         accumulator->add_post_hook(std::make_unique<torch::autograd::utils::LambdaPostHook>(
             [added, i](const variable_list& outputs, const variable_list&) {
               added(i);
               return outputs;
-            })));
-    accumulators_.push_back(std::move(accumulator));
-    before_.push_back(
-        parameters_[i].register_hook([before_adding](const at::Tensor&) { before_adding(); }));
+            }));
+    removals_.emplace_back([accumulator, after] { accumulator->del_post_hook(after); });
+    const auto before =
+        parameters[i].register_hook([before_adding](const at::Tensor&) { before_adding(); });
+    removals_.emplace_back([parameter = parameters[i], before] { parameter.remove_hook(before); });
   }
 }
 
@@ -38,8 +39,7 @@ void require_dense_gradient(const at::Tensor& parameter, const std::string& name
 }
 
 BackwardHooks::~BackwardHooks() {
-  for (std::size_t i = 0; i < after_.size(); ++i) accumulators_[i]->del_post_hook(after_[i]);
-  for (std::size_t i = 0; i < before_.size(); ++i) parameters_[i].remove_hook(before_[i]);
+  for (const auto& remove : removals_) remove();
 }
 
 }  // namespace dpwa

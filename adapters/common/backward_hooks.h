@@ -1,17 +1,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
-#include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
-
-namespace torch::autograd {
-struct Node;
-}
 
 namespace dpwa {
 
@@ -29,10 +23,7 @@ class BackwardHooks {
   BackwardHooks& operator=(const BackwardHooks&) = delete;
 
  private:
-  std::vector<at::Tensor> parameters_;
-  std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators_;
-  std::vector<std::uintptr_t> after_;
-  std::vector<unsigned> before_;
+  std::vector<std::function<void()>> removals_;  // one for each hook
 };
 
 // For `added`: throws std::invalid_argument, with one line for the user, if the gradient of the
