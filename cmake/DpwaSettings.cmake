@@ -38,9 +38,13 @@ elseif(NOT DPWA_SANITIZE STREQUAL "")
   message(FATAL_ERROR "DPWA_SANITIZE is '${DPWA_SANITIZE}'; accepted: empty, address, thread")
 endif()
 
-# dpwa_target(NAME): warnings as errors, clang's thread-safety analysis, and the include root of the repository.
+# dpwa_target(NAME): warnings, as errors with DPWA_WERROR, clang's thread-safety analysis, and the include root of the
+# repository.
 function(dpwa_target name)
-  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_compile_options(${name} PRIVATE -Wall -Wextra -Wpedantic)
+  if(DPWA_WERROR)
+    target_compile_options(${name} PRIVATE -Werror)
+  endif()
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     target_compile_options(${name} PRIVATE -Wthread-safety)  # dpwa/base/threads.h
     get_target_property(type ${name} TYPE)

@@ -9,7 +9,8 @@
 #   asan      without LibTorch, under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan      without LibTorch, under ThreadSanitizer
 #
-# Run scripts/setup.sh first: it selects the LibTorch that builds use.
+# Run scripts/setup.sh first: it selects the LibTorch that builds use. With DPWA_WERROR=1 in the environment warnings
+# are errors, from then on in that folder too; asan and tsan always have that.
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -40,6 +41,9 @@ if [[ $preset == release || $preset == install ]]; then
     die "LibTorch is no longer in $torch_dir: run scripts/setup.sh again"
 fi
 
+# wants_werror: true when the folder is to treat warnings as errors and does not do so yet.
+wants_werror() { [[ ${DPWA_WERROR:-} == 1 ]] && ! grep -q '^DPWA_WERROR:[A-Z]*=ON$' "$cache" 2>/dev/null; }
+
 configured_torch() { sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache"; }
 
 # from_scratch: removes CMake's record of the folder.
@@ -56,10 +60,11 @@ configure() {
     from_scratch
   fi
   # CMake writes build.ninja each time, and the cache only when a value in it has changed.
-  if [[ -f $cache && $folder/build.ninja -nt $repository/CMakePresets.json ]]; then
+  if [[ -f $cache && $folder/build.ninja -nt $repository/CMakePresets.json ]] && ! wants_werror; then
     return 0
   fi
   [[ -z $torch_dir ]] || options=(-D "Torch_DIR=$torch_dir")
+  [[ ${DPWA_WERROR:-} != 1 ]] || options+=(-D DPWA_WERROR=ON)
   cd "$repository"  # where the presets are
   run_logged "configuring build/$preset" "configure-$preset" cmake --preset "$preset" "${options[@]}"
 }

@@ -65,11 +65,11 @@ folder=$repository/build/fuzz
 heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"
 { [[ -f $folder/build.ninja ]] && configured_here "$folder"; } ||
   rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles" "$folder/build.ninja"
-[[ -f $folder/build.ninja ]] ||
+{ [[ -f $folder/build.ninja ]] && grep -q '^DPWA_WERROR:[A-Z]*=ON$' "$folder/CMakeCache.txt"; } ||
   run_logged 'configuring build/fuzz' configure-fuzz cmake -S "$repository" -B "$folder" -G Ninja \
     -D CMAKE_BUILD_TYPE=RelWithDebInfo -D "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
     -D "CMAKE_CXX_COMPILER=$compiler" -D DPWA_FUZZ=ON -D DPWA_TORCH=OFF -D DPWA_SANITIZE=address \
-    -D CMAKE_UNITY_BUILD=OFF
+    -D CMAKE_UNITY_BUILD=OFF -D DPWA_WERROR=ON
 run_logged 'building the fuzzers' build-fuzz cmake --build "$folder" --target "${targets[@]/#/dpwa_fuzz_}"
 
 findings=$folder/findings

@@ -48,6 +48,14 @@ class Presets(unittest.TestCase):
         for variable in variables:
             self.assertIn(f"option({variable} ", options)
 
+    def test_warnings_are_errors_in_the_presets_of_checks_and_in_no_other(self) -> None:
+        strict = [name for name, preset in self.configure.items() if "DPWA_WERROR" in preset.get("cacheVariables", {})]
+        self.assertEqual(strict, ["sanitizer"])
+        options = (SCRIPTS.parent / "CMakeLists.txt").read_text(encoding="utf-8")
+        self.assertRegex(options, r"option\(DPWA_WERROR .* OFF\)")
+        run = (SCRIPTS.parent / ".ci/run").read_text(encoding="utf-8")
+        self.assertRegex(run, r"(?m)^export DPWA_WERROR=1")
+
 
 class Build(unittest.TestCase):
     def setUp(self) -> None:
@@ -63,9 +71,10 @@ class Build(unittest.TestCase):
     def write(self, name: str, text: str) -> None:
         self.checkout.joinpath(name).write_text(text, encoding="utf-8")
 
-    def build(self, checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def build(self, checkout: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         command = [str(checkout / "scripts/build.sh"), *(arguments or ["core"])]
-        environment = {name: value for name, value in os.environ.items() if name not in CHOICES_OF_TORCH}
+        left_out = CHOICES_OF_TORCH | {"DPWA_WERROR"}
+        environment = {name: value for name, value in os.environ.items() if name not in left_out} | variables
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=False)
 
     def assert_builds(self, checkout: Path) -> str:
@@ -87,6 +96,16 @@ class Build(unittest.TestCase):
                 self.write("CMakePresets.json", PRESETS + "\n")
             self.assert_builds(self.checkout)
             self.assertEqual(self.checkout.joinpath("configured").read_text(encoding="utf-8"), times * "x")
+
+    def test_warnings_become_errors_when_the_environment_asks_for_it_and_stay_so(self) -> None:
+        self.write("CMakeLists.txt", PROJECT + 'option(DPWA_WERROR "" OFF)\nmessage(STATUS "werror ${DPWA_WERROR}")\n')
+        cache = self.checkout / "build/core/CMakeCache.txt"
+        self.assert_builds(self.checkout)
+        self.assertIn("DPWA_WERROR:BOOL=OFF", cache.read_text(encoding="utf-8"))
+        self.assertIn("configuring", self.build(self.checkout, DPWA_WERROR="1").stderr)
+        self.assertIn("DPWA_WERROR:BOOL=ON", cache.read_text(encoding="utf-8"))
+        self.assertNotIn("configuring", self.build(self.checkout, DPWA_WERROR="1").stderr)
+        self.assertNotIn("configuring", self.assert_builds(self.checkout))
 
     def test_a_copied_checkout_builds_itself_and_not_the_first_one(self) -> None:
         self.assert_builds(self.checkout)
