@@ -1,5 +1,7 @@
 # Compiler settings shared by every target of the project.
 
+include(DpwaTorchUnits)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -16,8 +18,24 @@ if(DPWA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
       "${DPWA_CCACHE}")
 endif()
 
-# Torch sources need more than 1 GB each: at most two compile at a time.
-set_property(GLOBAL PROPERTY JOB_POOLS torch_pool=2)
+# Units that include torch take up to 1.4 GB each: as many at a time as there are processors, and as three quarters of the
+# memory have room for.
+include(ProcessorCount)
+ProcessorCount(dpwa_processors)
+cmake_host_system_information(RESULT dpwa_memory_mib QUERY TOTAL_PHYSICAL_MEMORY)
+foreach(dpwa_limit_file IN ITEMS /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes)  # of a container
+  if(EXISTS "${dpwa_limit_file}")
+    file(STRINGS "${dpwa_limit_file}" dpwa_limit LIMIT_COUNT 1)
+    if(dpwa_limit MATCHES "^[0-9]+$")
+      math(EXPR dpwa_limit_mib "${dpwa_limit} >> 20")
+      if(dpwa_limit_mib LESS dpwa_memory_mib)
+        set(dpwa_memory_mib ${dpwa_limit_mib})
+      endif()
+    endif()
+  endif()
+endforeach()
+dpwa_torch_units(dpwa_units ${dpwa_processors} ${dpwa_memory_mib})
+set_property(GLOBAL PROPERTY JOB_POOLS torch_pool=${dpwa_units})
 
 if(DPWA_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)

@@ -56,6 +56,19 @@ class Presets(unittest.TestCase):
         run = (SCRIPTS.parent / ".ci/run").read_text(encoding="utf-8")
         self.assertRegex(run, r"(?m)^export DPWA_WERROR=1")
 
+    def test_units_with_torch_follow_processors_and_memory(self) -> None:
+        module = SCRIPTS.parent / "cmake/DpwaTorchUnits.cmake"
+        for processors, memory_mib, units in ((2, 4096, 2), (2, 24000, 2), (16, 131072, 16), (16, 16384, 8), (4, 1024, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                script = Path(folder) / "units.cmake"
+                script.write_text(
+                    f"include({module})\ndpwa_torch_units(units {processors} {memory_mib})\n"
+                    f"if(NOT units EQUAL {units})\n  message(FATAL_ERROR \"${{units}}\")\nendif()\n",
+                    encoding="utf-8",
+                )
+                done = subprocess.run(["cmake", "-P", str(script)], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
 
 class Build(unittest.TestCase):
     def setUp(self) -> None:
