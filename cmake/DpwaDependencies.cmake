@@ -15,6 +15,7 @@ if(DPWA_TESTS)
   find_package(doctest REQUIRED)
 endif()
 if(DPWA_TORCH)
+  dpwa_prepare_cuda()
   find_package(Torch REQUIRED)
 endif()
 # yaml-cpp 0.8 renamed its target.
