@@ -44,11 +44,56 @@ print(spec.submodule_search_locations[0] if spec and spec.origin else "")' 2>/de
   [[ -n $package ]] && torch_in "$package"
 }
 
-# lacks_cuda_toolkit FOLDER: a CUDA build of torch can be used only with the CUDA toolkit installed.
-lacks_cuda_toolkit() {
-  local package=$1/../../..
-  [[ -e $package/lib/libtorch_cuda.so ]] || return 1
-  ! command -v nvcc >/dev/null && [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]
+# cuda_of TORCH_PACKAGE: the CUDA version that it was built with, such as 13.0; nothing: a CPU build, or not a wheel.
+cuda_of() { sed -nE "s/^cuda[^=]*= *'([0-9]+\.[0-9]+)'.*/\1/p" "$1/version.py" 2>/dev/null || true; }
+
+# cuda_toolkit: the folder of the toolkit, as cmake/DpwaCuda.cmake finds it; 1: there is none.
+cuda_toolkit() {
+  local folder
+  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    if [[ -x $folder/bin/nvcc && -e $folder/include/cuda_runtime.h ]]; then
+      printf '%s\n' "$folder"
+      return 0
+    fi
+  done
+  folder=$(command -v nvcc) || return 1
+  folder=$(dirname -- "$(dirname -- "$(realpath -- "$folder")")")
+  [[ -e $folder/include/cuda_runtime.h ]] && printf '%s\n' "$folder"
+}
+
+# missing_of_cuda FOLDER: what a CUDA build of torch needs beside itself and is not there, one a line, each with the
+# package of NVIDIA's repository that has it. CMake would fail on it, and name a variable of its own.
+missing_of_cuda() {
+  local package=$1/../../.. toolkit suffix name debian files
+  [[ -e $package/lib/libtorch_cuda.so ]] || return 0
+  suffix=$(cuda_of "$package")
+  suffix=${suffix:+-${suffix/./-}}
+  toolkit=$(cuda_toolkit) || {
+    echo "a CUDA toolkit with bin/nvcc and include/cuda_runtime.h: cuda-nvcc$suffix and cuda-cudart-dev$suffix; CUDA_HOME names its folder"
+    return 0
+  }
+  # NAME PACKAGE FILE...: one of these files will do.
+  while read -r name debian files; do
+    # shellcheck disable=SC2086  # patterns
+    compgen -G "$toolkit/$name" >/dev/null || { [[ -n $files ]] && compgen -G "$package/../nvidia/$files" >/dev/null; } ||
+      echo "$toolkit/$name: $debian$suffix"
+  done <<'END'
+include/crt/host_config.h cuda-crt
+include/device_functions.h cuda-crt
+lib64/libcudart.so cuda-cudart-dev
+lib64/libnvrtc.so cuda-nvrtc-dev */lib/libnvrtc.so.*
+include/cusparse.h libcusparse-dev */include/cusparse.h
+END
+}
+
+# can_use_cuda FOLDER: true for a CPU build, and for a CUDA build that has all it needs; else says what is missing.
+can_use_cuda() {
+  local missing line
+  mapfile -t missing < <(missing_of_cuda "$1")
+  ((${#missing[@]} > 0)) || return 0
+  say "this is a CUDA build of torch, which needs more than is here. Missing, and the package of NVIDIA's repository:"
+  for line in "${missing[@]}"; do say "  $line"; done
+  return 1
 }
 
 # choose_torch: prints the folder to use if there is a torch outside the private environment.
@@ -62,6 +107,10 @@ choose_torch() {
       return 2
     }
     say "torch $version of Torch_DIR / CMAKE_PREFIX_PATH: $folder"
+    can_use_cuda "$folder" || {
+      fail 'install what is missing, or set Torch_DIR to a CPU build, and run this again'
+      return 2
+    }
   elif [[ -n ${Torch_DIR:-} ]]; then
     fail "Torch_DIR: there is no TorchConfig.cmake in $Torch_DIR"
     return 2
@@ -70,8 +119,8 @@ choose_torch() {
     if ! version_at_least "${version:-0}" "$torch_minimum"; then
       say "the active Python has torch ${version:-of unknown version}, older than $torch_minimum: not used"
       return 1
-    elif lacks_cuda_toolkit "$folder"; then
-      say "the active Python has a CUDA build of torch $version, and there is no CUDA toolkit: not used"
+    elif ! can_use_cuda "$folder"; then
+      say "so the torch $version of the active Python is not used"
       return 1
     fi
     say "torch $version of the active Python: $folder"

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# Compiles the adapters and the contract test against the newest patch of each minor version of LibTorch, from the oldest
+# that dpwa takes to the newest of the package index, and runs the test. One version at a time, each in an environment of
+# its own below build/torch, and all in one build folder, where what includes no LibTorch is compiled once. CUDA builds are
+# compiled as such, and tested on the GPU if there is one. It is safe to run it again: versions with a result are left out,
+# and what was compiled is kept.
+#
+# usage: scripts/check_torch_versions.sh [--list] [--again] [--jobs N] [VERSION]...
+#
+#   --list    prints the versions, and does nothing
+#   --again   checks also those that have a result
+#
+# Ends with the table of docs/GPU.md; exit code 1: a version failed.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+# shellcheck source=lib/torch.sh
+source "$repository/scripts/lib/torch.sh"
+# shellcheck source=lib/torch_environment.sh
+source "$repository/scripts/lib/torch_environment.sh"
+
+list='' again=''
+versions=()
+ninja_options=()
+while (($# > 0)); do
+  case $1 in
+    -h | --help) show_help; exit 0 ;;
+    --list) list=yes ;;
+    --again) again=yes ;;
+    --jobs) needs_value "$1" $#; ninja_options+=(-j "$2"); shift ;;
+    [0-9]*) versions+=("$1") ;;
+    *) usage_error "unknown argument '$1'" ;;
+  esac
+  shift
+done
+
+[[ -x $venv/bin/pip ]] || die 'run scripts/setup.sh first'
+if ((${#versions[@]} == 0)); then
+  mapfile -t versions < <(torch_versions | newest_patches "$torch_minimum" | sort -V)
+  ((${#versions[@]} > 0)) || die "the package index names no torch from $torch_minimum on"
+fi
+if [[ -n $list ]]; then
+  printf '%s\n' "${versions[@]}"
+  exit 0
+fi
+
+folders=${DPWA_TORCH_FOLDERS:-$repository/build/torch}
+
+# check VERSION: writes FOLDER/result, one row of the table.
+check() {
+  local version=$1 folder=$folders/$1 build=$folders/build options package cuda counts
+  install_torch_version "$folder" "$version" || return 1
+  mapfile -t options < <(options_of_environment "$folder")
+  package=$(site_packages "$folder/venv")/torch
+  if [[ -f $build/CMakeCache.txt ]] && ! grep -q "^Torch_DIR:[A-Z]*=$package/" "$build/CMakeCache.txt"; then
+    rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles" "$build/build.ninja"
+  fi
+  (cd "$repository" &&
+    run_logged "configuring for torch $version" "configure-torch-$version" cmake --preset release -B "$build" \
+      -D DPWA_BENCH=OFF -D DPWA_EXAMPLES=OFF "${options[@]}") || return 1
+  run_logged "compiling for torch $version" "build-torch-$version" cmake --build "$build" \
+    --target dpwa_adapters --target dpwa_torch_tests -- "${ninja_options[@]}" || return 1
+  OMP_NUM_THREADS=1 run_logged "the contract test with torch $version" "test-torch-$version" \
+    "$build/test/adapters/dpwa_torch_tests" || return 1
+  cuda=$(cuda_of "$package")
+  counts=$(sed -nE 's/.*assertions: *([0-9]+) .*/\1/p' "$log_folder/test-torch-$version.log" | tail -n 1)
+  printf '| %s | %s | %s | %s | %s |\n' "$version" "${cuda:-no}" "$("${CXX:-c++}" -dumpfullversion)" "$counts" \
+    "$(date -u +%F)" >"$folder/result"
+}
+
+end_jobs_at_exit 'what is there is kept: run it again to continue'
+failed=()
+for version in "${versions[@]}"; do
+  [[ -z $again ]] || rm -f "$folders/$version/result"
+  [[ ! -f $folders/$version/result ]] || continue
+  heading "torch $version"
+  check "$version" || failed+=("$version")
+done
+
+printf '| torch | CUDA | g++ | assertions passed | on |\n|---|---|---|---:|---|\n'
+for version in "${versions[@]}"; do
+  cat "$folders/$version/result" 2>/dev/null || printf '| %s | | | failed | |\n' "$version"
+done
+((${#failed[@]} == 0)) || die "failed: ${failed[*]}"
