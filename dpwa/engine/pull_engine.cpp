@@ -147,7 +147,7 @@ std::optional<PeerFailure> PullEngine::head(const Progress& peer, std::uint64_t 
 }
 
 std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStats& stats,
-                                         const Progress& own) {
+                                         const Progress& own, const DistanceBound::Floor& floor) {
   DPWA_INVARIANT(round_.current(), "parameters land from a peer that is asked", phase_);
   const PeerId peer = *round_.current();
   const Exchange& exchange = spec_.exchange;
@@ -173,15 +173,15 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
   // Weights of another lineage are not blended, so their distance means nothing.
   const bool compares = answer.progress.lineage == own.lineage;
   if (!compares || exchange.distance == Exchange::Distance::none) return std::nullopt;
-  judge_distance(answer);
+  judge_distance(answer, floor);
   const bool overflows = exchange.blends() && !answer.failure && !verdict_.refused;
   return overflows ? std::optional(verdict_.scale) : std::nullopt;
 }
 
-void PullEngine::judge_distance(Answer& answer) {
+void PullEngine::judge_distance(Answer& answer, const DistanceBound::Floor& floor) {
   const PeerId peer = *round_.current();
   if (answer.incarnation != seen(peer).incarnation()) firewall_.restarted(peer);
-  verdict_ = firewall_.judge(peer, block(), distance_);
+  verdict_ = firewall_.judge(peer, block(), distance_, floor);
   if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,
          "is the first peer heard, so its distance cannot be judged yet");

@@ -102,10 +102,10 @@ class PullEngine {
   // The head of the answer, before any parameters: why they are not wanted, if so.
   std::optional<PeerFailure> head(const Progress& peer, std::uint64_t own_lineage);
   // The parameters of `answer` have landed; `own` is the progress of the snapshot that they were
-  // compared with. A result is the scale of the factor for which the caller has to find out whether
-  // a blend may overflow.
-  std::optional<double> landed(Answer& answer, const kernels::PassStats& stats,
-                               const Progress& own);
+  // compared with, `floor` the distance that rounding can make to it. A result is the scale of the
+  // factor for which the caller has to find out whether a blend may overflow.
+  std::optional<double> landed(Answer& answer, const kernels::PassStats& stats, const Progress& own,
+                               const DistanceBound::Floor& floor = {});
   struct Settled {
     std::optional<PeerFailure> failure;
     bool broke_protocol = false;  // the connection is not to be used again
@@ -148,7 +148,7 @@ class PullEngine {
   const SeenBlocks& seen(PeerId peer) const;
   bool balances() const { return ledger_ && spec_.exchange.blends() && !spec_.peer; }
   std::optional<PeerId> choose(TimePoint now);
-  void judge_distance(Answer& answer);
+  void judge_distance(Answer& answer, const DistanceBound::Floor& floor);
   void succeeded(const Answer& answer, TimePoint now);
   // What has been taken of the peer, as its account counts it.
   void account_for(const Answer& answer);

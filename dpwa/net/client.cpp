@@ -167,7 +167,8 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   answer.keeps_ledger = channel.keeps_ledger();
   bool may_overflow = false;
   if (!answer.failure) {
-    const auto scale = engine_.landed(answer, landing_.comparison(), compared_);
+    const auto scale = engine_.landed(answer, landing_.comparison(), compared_,
+                                      [this] { return landing_.rounding_distance(); });
     may_overflow = scale && landing_.may_overflow(*scale);
   }
   const auto settled = engine_.settle(answer, deadline.expired(), may_overflow, now());

@@ -55,7 +55,7 @@ std::optional<double> DistanceBound::last_of_most_peers(double bound) const {
   return std::isfinite(median) ? std::optional(median) : std::nullopt;
 }
 
-std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
+std::optional<double> DistanceBound::observe(PeerId peer, double distance, const Floor& floor) {
   if (!(distance > 0)) return get();
   const std::uint64_t number = ++count_;
   Last& last = last_[peer];
@@ -63,7 +63,8 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance) {
                  number, peer);
   last.distance = distance;
   last.number = number;
-  const auto bound = get();
+  auto bound = get();
+  if (bound && distance > *bound && floor) bound = std::max(*bound, multiple_ * floor());
   if (bound ? distance <= *bound : peers_ <= 1) {
     last.was_near = true;
     last.is_another = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -37,6 +38,10 @@ inline double lower_median(std::span<double> values) {
 // Before there are enough samples, a wider bound holds as soon as two peers have been heard:
 // `first_multiple` times as wide, because distances grow fast in the first steps, and based on the
 // lower median of the peers' last distances. A single peer gives no bound: it may be the liar.
+//
+// The bound is never below `multiple` times the distance that rounding alone can make between equal
+// models (`Floor`): in half precision the models of a run that has converged differ by nothing
+// else, often by a few small values, and the next step of one of them would be far beyond that.
 // Pure; one owner, one thread.
 class DistanceBound {
  public:
@@ -59,10 +64,14 @@ class DistanceBound {
   bool settled() const { return samples_.size() >= needed_; }
   // There is no bound yet only because a second peer has not been heard, although there are others.
   bool waits_for_another() const { return peers_ > 1 && !get(); }
+  // The distance that rounding can make. It reads the whole model, so it is asked for only for a
+  // distance that would be beyond the bound. Empty: none.
+  using Floor = std::function<double()>;
+
   // Returns the bound for this distance; the distance then counts for later bounds. A distance of
   // zero (two nodes that have not trained since they met) or NaN (the own parameters are not
   // finite) is left out.
-  std::optional<double> observe(PeerId peer, double distance);
+  std::optional<double> observe(PeerId peer, double distance, const Floor& floor = {});
   // Whether the last distances of most peers other than this one are within `bound`: where many
   // seem far away, it is this node that is.
   bool most_others_are_within(PeerId peer, double bound) const;

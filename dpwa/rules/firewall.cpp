@@ -29,7 +29,8 @@ bool Firewall::acts() const {
   return options_.distance == DistancePolicy::clip || options_.distance == DistancePolicy::refuse;
 }
 
-DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
+DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance,
+                                const DistanceBound::Floor& floor) {
   DPWA_INVARIANT(block < max_blocks, "a distance is of a block of the model", block, peer);
   DistanceVerdict verdict;
   if (std::isinf(distance)) {
@@ -44,7 +45,7 @@ DistanceVerdict Firewall::judge(PeerId peer, unsigned block, double distance) {
   DistanceBound& bound = bounds_[block];
   // Until then, only a gross distance is beyond the bound.
   const double gross = bound.settled() ? gross_bounds : 1;
-  verdict.bound = bound.observe(peer, distance).value_or(0);
+  verdict.bound = bound.observe(peer, distance, floor).value_or(0);
   verdict.beyond = verdict.bound > 0 && distance > verdict.bound;
   verdict.gross = verdict.beyond && distance > gross * verdict.bound &&
                   bound.most_others_are_within(peer, verdict.bound);

@@ -45,7 +45,8 @@ class Firewall {
   // Judges a distance of block `block` (0 to 63; 0 when the model travels whole); each block has
   // its own distances. The distance enters the window. A gross one is refused by clip too, and one
   // that is too large for a number under every policy: a blend might overflow.
-  DistanceVerdict judge(PeerId peer, unsigned block, double distance);
+  DistanceVerdict judge(PeerId peer, unsigned block, double distance,
+                        const DistanceBound::Floor& floor = {});
   // The own parameters were replaced: earlier distances mean nothing now.
   void replaced();
   // A peer sent what is no number.

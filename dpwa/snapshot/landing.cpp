@@ -9,6 +9,7 @@
 #include "dpwa/base/invariant.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/finite.h"
+#include "dpwa/snapshot/rounding.h"
 #include "interpolation/kernels/encoding.h"
 
 namespace dpwa {
@@ -78,6 +79,10 @@ bool Landing::may_overflow(double scale) const {
     const auto own = own_->bytes().subspan(piece.offset, piece.length);
     return piece.length > 0 && largest_magnitude(own) + reach > blend_limit;
   });
+}
+
+double Landing::rounding_distance() const {
+  return own_ == nullptr ? 0 : dpwa::rounding_distance(manifest_, own_->bytes(), range_);
 }
 
 void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer) {

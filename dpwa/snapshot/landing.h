@@ -45,6 +45,9 @@ class Landing {
   // the other dtypes no such difference leads from a finite value past the largest one. Call it
   // before release(). Reads the own float16 values only if the distance is large enough to matter.
   bool may_overflow(double scale) const;
+  // How far a model would be away whose values are the next ones that their dtypes have, above or
+  // below the own: what rounding alone can do. Call it before release(). Reads the own values.
+  double rounding_distance() const;
   // Lets the own snapshot go, so that its buffer can be reused.
   void release() { own_.reset(); }
 

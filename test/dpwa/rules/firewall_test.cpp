@@ -197,3 +197,22 @@ TEST_CASE("an only peer is never grossly far away") {
     CHECK_FALSE(verdict.gross);
   }
 }
+
+TEST_CASE("a distance that rounding can make is not beyond the bound, and is asked for only then") {
+  for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
+    Firewall firewall = settled(policy);
+    int asked = 0;
+    const auto rounding = [&asked] {
+      ++asked;
+      return 30.0;
+    };
+    CHECK_FALSE(firewall.judge(0, 0, 2, rounding).beyond);
+    CHECK(asked == 0);
+    const auto verdict = firewall.judge(0, 0, 60, rounding);
+    CHECK(asked == 1);
+    CHECK(verdict.bound == 60);
+    CHECK_FALSE(verdict.beyond);
+    CHECK(verdict.scale == 1);
+    CHECK(firewall.judge(1, 0, 61, rounding).beyond);
+  }
+}

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "dpwa/snapshot/rounding.h"
 
 namespace dpwa {
 namespace {
@@ -226,6 +227,34 @@ TEST_CASE("in the other dtypes no finite distance overflows") {
   CHECK_FALSE(may_overflow(DType::float32, 1.0F, 1e19F));
   CHECK_FALSE(may_overflow<std::uint16_t>(DType::bfloat16, 0x3F80, 0x5F00));
   CHECK_FALSE(may_overflow(DType::float64, 1.0, 1e150));
+}
+
+TEST_CASE("what rounding can do to a model follows its dtypes and its values") {
+  const auto distance = []<class Value>(DType dtype, std::vector<Value> values, BlendRule rule) {
+    const Manifest manifest({tensor("x", dtype, rule, values.size())});
+    std::vector<std::byte> snapshot(manifest.total_bytes());
+    std::memcpy(snapshot.data(), values.data(), values.size() * sizeof(Value));
+    return rounding_distance(manifest, snapshot, {0, manifest.total_bytes()});
+  };
+  constexpr auto blended = BlendRule::interpolate;
+  using Halves = std::vector<std::uint16_t>;
+  const Halves three_and_four = {0x4040, 0x4080};  // bfloat16
+  CHECK(distance(DType::bfloat16, three_and_four, blended) == 5 * 0x1p-7);
+  CHECK(distance(DType::float16, Halves{0x4200, 0x4400}, blended) == 5 * 0x1p-10);
+  CHECK(distance(DType::float32, std::vector<float>{3, -4}, blended) == 5 * 0x1p-23);
+  CHECK(distance(DType::float64, std::vector<double>{3, 4}, blended) == 5 * 0x1p-52);
+  CHECK(distance(DType::float64, std::vector<double>{3e200, 4e200}, blended) == 0);  // too large
+  CHECK(distance(DType::bfloat16, three_and_four, BlendRule::carry) == 0);
+  CHECK(distance(DType::bfloat16, Halves{0x7F80}, blended) == 0);  // an infinity
+}
+
+TEST_CASE("rounding within a block is that of the block's values") {
+  const Manifest manifest({tensor("x", DType::float32, BlendRule::interpolate, 32)});
+  std::vector<std::byte> snapshot(manifest.total_bytes());
+  const float values[] = {3, 4};
+  std::memcpy(snapshot.data() + 64, values, sizeof values);
+  CHECK(rounding_distance(manifest, snapshot, {0, 64}) == 0);
+  CHECK(rounding_distance(manifest, snapshot, {64, 64}) == 5 * 0x1p-23);
 }
 
 }  // namespace dpwa
