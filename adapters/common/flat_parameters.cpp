@@ -148,6 +148,14 @@ at::Tensor allocate(std::uint64_t bytes, at::Device device, const BufferAllocato
   return at::from_blob(data, {size}, [buffer](void*) {}, at::TensorOptions(at::kByte));
 }
 
+// Whether the elements of a tensor of this shape lie in another order than if it was contiguous.
+bool reorders(at::IntArrayRef shape, at::MemoryFormat format) {
+  if (format == at::MemoryFormat::Contiguous) return false;
+  const bool one_place = std::ranges::all_of(shape.slice(2), [](auto size) { return size == 1; });
+  const bool empty = std::ranges::find(shape, 0) != shape.end();
+  return !empty && !one_place && shape[1] != 1;
+}
+
 // A region as a storage of its own, so that torch serialises it under its own dtype.
 at::Tensor carve(const at::Tensor& memory, const Region& region) {
   auto* data = static_cast<std::byte*>(memory.mutable_data_ptr()) + region.offset;
@@ -159,12 +167,20 @@ at::Tensor carve(const at::Tensor& memory, const Region& region) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator& host)
+FlatParameters::FlatParameters(torch::nn::Module& module, Strides strides,
+                               const BufferAllocator& host)
     : module_(module) {
   const c10::InferenceMode no_inference(false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const auto all = tensors_of(module);
   manifest_ = Manifest(describe(all));
+  std::vector<std::string> reordered;
+  for (const ModuleTensor& each : all) {
+    formats_.push_back(strides == Strides::kept ? each.tensor.suggest_memory_format()
+                                                : at::MemoryFormat::Contiguous);
+    if (reorders(each.tensor.sizes(), formats_.back())) reordered.push_back(each.name);
+  }
+  mark_formats(reordered);
   memory_ = allocate(manifest_.total_bytes(), all.front().tensor.device(), host);
   for (const Region& region : manifest_.regions()) regions_.push_back(carve(memory_, region));
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -180,6 +196,14 @@ FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator&
   });
 }
 
+// One mark for all, so that the names of a large model fit.
+void FlatParameters::mark_formats(const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  mark({"channels_last", std::to_string(names.size()) + " tensors: " + list});
+}
+
 at::Tensor FlatParameters::view_of(std::size_t index, at::IntArrayRef shape) const {
   const TensorSpec& spec = manifest_.tensors()[index];
   const auto& regions = manifest_.regions();
@@ -187,9 +211,12 @@ at::Tensor FlatParameters::view_of(std::size_t index, at::IntArrayRef shape) con
     return candidate.dtype == spec.dtype && candidate.rule == spec.rule;
   });
   const std::uint64_t begin = (manifest_.offset_of(index) - region->offset) / size_of(spec.dtype);
-  return regions_[static_cast<std::size_t>(region - regions.begin())]
-      .narrow(0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(spec.elements()))
-      .view(shape);
+  const at::Tensor elements = regions_[static_cast<std::size_t>(region - regions.begin())].narrow(
+      0, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(spec.elements()));
+  if (formats_[index] == at::MemoryFormat::Contiguous) return elements.view(shape);
+  std::vector<std::int64_t> channels_last = shape.vec();
+  std::ranges::rotate(channels_last.begin() + 1, channels_last.begin() + 2, channels_last.end());
+  return elements.view(channels_last).movedim(-1, 1);
 }
 
 // Null: none. `place`: where it was put.
@@ -202,7 +229,7 @@ const char* FlatParameters::change_of(std::size_t index, const void* place) cons
   const bool same_shape = std::ranges::equal(tensor.sizes(), spec.shape, [](auto a, auto b) {
     return static_cast<std::uint64_t>(a) == b;
   });
-  if (!same_shape || !tensor.is_contiguous()) return "got another shape";
+  if (!same_shape || !tensor.is_contiguous(formats_[index])) return "got another shape";
   return tensor.requires_grad() && !trains_[index] ? "is no longer frozen" : nullptr;
 }
 

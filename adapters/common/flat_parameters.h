@@ -1,9 +1,11 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/MemoryFormat.h>
 #include <c10/core/ScalarType.h>
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "adapters/torch_types.h"
@@ -23,13 +25,19 @@ namespace dpwa {
 //   requires_grad = false at this time   -> carry      (frozen: travels in full pulls only)
 // A tensor registered twice (tied weights) is taken once, under its first name. The module must
 // outlive the use of this object and must not be changed afterwards; check() detects that.
+//
+// Tensors lie contiguously. With Strides::kept, those in channels_last order keep it. Their
+// elements then lie in another order in a snapshot: the manifest has a mark that says so, and nodes
+// whose tensors differ in it exchange nothing.
 class FlatParameters {
  public:
+  enum class Strides { contiguous, kept };
+
   // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at
   // all, sparse, complex or quantised ones, more than one device, or two over the same memory.
   // `allocate`: of host memory, zeroed, where the module is there.
   explicit FlatParameters(
-      torch::nn::Module& module,
+      torch::nn::Module& module, Strides strides = Strides::contiguous,
       const BufferAllocator& allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); });
 
   const Manifest& manifest() const { return manifest_; }
@@ -47,6 +55,7 @@ class FlatParameters {
 
  private:
   at::Tensor view_of(std::size_t index, at::IntArrayRef shape) const;
+  void mark_formats(const std::vector<std::string>& names);
   const char* change_of(std::size_t index, const void* place) const;
   bool lists_same_tensors() const;
   [[noreturn]] void refuse_lists() const;
@@ -55,8 +64,9 @@ class FlatParameters {
   Manifest manifest_;
   at::Tensor memory_;
   std::vector<at::Tensor> regions_;
-  std::vector<at::Tensor> tensors_;      // the module's own, in manifest order
-  std::vector<bool> trains_;             // whether each was not frozen
+  std::vector<at::Tensor> tensors_;  // the module's own, in manifest order
+  std::vector<bool> trains_;         // whether each was not frozen
+  std::vector<at::MemoryFormat> formats_;
   std::vector<const void*> identities_;  // of all that is registered, by for_each_registered()
 };
 

@@ -35,7 +35,8 @@ std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
 
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
-      flat_(model, [this](std::size_t bytes) { return allocate(bytes); }) {
+      flat_(model, FlatParameters::Strides::kept,
+            [this](std::size_t bytes) { return allocate(bytes); }) {
   make_session();
 }
 

@@ -4,6 +4,7 @@
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "dpwa/snapshot/blocks.h"
+#include "dpwa/snapshot/mark.h"
 #include "test/adapters/doctest_with_torch.h"
 
 namespace dpwa {
@@ -131,6 +133,66 @@ TEST_CASE("the statistics of a BatchNorm lie with its weights, and in their bloc
         CHECK(block_of(norm + other, blocks) == block);
     }
   }
+}
+
+TEST_CASE("channels_last tensors keep their strides where that is asked for, with a mark") {
+  const auto model = [](bool channels_last) {
+    torch::manual_seed(1);
+    torch::nn::Sequential made(torch::nn::Conv2d(3, 8, 3), torch::nn::Conv2d(8, 4, 1),
+                               torch::nn::Conv3d(3, 2, 2), torch::nn::Linear(4, 2));
+    if (!channels_last) return made;
+    for (auto& item : made->named_parameters()) {
+      at::Tensor tensor = item.value();
+      if (tensor.dim() == 4) tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast));
+      if (tensor.dim() == 5) tensor.set_data(tensor.contiguous(at::MemoryFormat::ChannelsLast3d));
+    }
+    return made;
+  };
+  using Strides = FlatParameters::Strides;
+  auto plain = model(false);
+  const FlatParameters plain_flat(*plain, Strides::kept);
+  auto kept = model(true);
+  const auto first_strides = kept->parameters()[0].strides().vec();
+  FlatParameters kept_flat(*kept, Strides::kept);
+  auto dropped = model(true);
+  const FlatParameters dropped_flat(*dropped);
+
+  CHECK(kept->parameters()[0].strides() == at::IntArrayRef(first_strides));
+  for (std::size_t i = 0; i < plain->parameters().size(); ++i) {
+    const at::Tensor tensor = kept->parameters()[i];
+    CAPTURE(i);
+    CHECK(torch::equal(tensor, plain->parameters()[i]));
+    CHECK(lies_in(kept_flat.memory(), tensor));
+    CHECK(dropped->parameters()[i].is_contiguous());
+    if (tensor.dim() == 4) CHECK(tensor.is_contiguous(at::MemoryFormat::ChannelsLast));
+    if (tensor.dim() == 5) CHECK(tensor.is_contiguous(at::MemoryFormat::ChannelsLast3d));
+  }
+  CHECK_NOTHROW(kept_flat.check());
+  CHECK(plain_flat.manifest().fingerprint() == dropped_flat.manifest().fingerprint());
+  CHECK(plain_flat.manifest().fingerprint() != kept_flat.manifest().fingerprint());
+  const auto marked = mark_of(kept_flat.manifest().tensors().back());
+  REQUIRE(marked);
+  CHECK(marked->what == "channels_last");
+  CHECK(marked->value == "2 tensors: 0.weight, 2.weight");  // not that of one place
+
+  at::Tensor moved = kept->parameters()[0];
+  moved.set_data(moved.as_strided(moved.sizes(), {27, 9, 3, 1}));
+  CHECK_THROWS_WITH_AS(kept_flat.check(), doctest::Contains("'0.weight' got another shape"),
+                       std::logic_error);
+}
+
+TEST_CASE("gradients of channels_last parameters have their strides, and a step keeps them") {
+  torch::nn::Conv2d conv(3, 8, 3);
+  at::Tensor weight = conv->weight;
+  weight.set_data(weight.contiguous(at::MemoryFormat::ChannelsLast));
+  const FlatParameters flat(*conv, FlatParameters::Strides::kept);
+  const auto images = torch::randn({2, 3, 8, 8}).contiguous(at::MemoryFormat::ChannelsLast);
+  conv(images).square().sum().backward();
+  CHECK(weight.grad().is_contiguous(at::MemoryFormat::ChannelsLast));
+  const at::Tensor before = weight.detach().clone();
+  torch::optim::SGD(conv->parameters(), 0.1).step();
+  CHECK(torch::allclose(weight.detach(), before - 0.1 * weight.grad()));
+  CHECK_NOTHROW(flat.check());
 }
 
 TEST_CASE("a tensor that was registered first as a buffer is still taken as the parameter it is") {
