@@ -7,7 +7,6 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <limits>
 #include <memory>
 
 #include "adapters/common/flat_parameters.h"
@@ -108,21 +107,6 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
 void DeviceParameters::assign(std::span<const std::byte> snapshot) {
   const at::NoGradGuard no_grad;
   flat_.memory().copy_(host_view(snapshot));
-}
-
-std::function<double()> read_later(const at::Tensor& loss, at::Device device) {
-  if (!loss.defined() || loss.numel() != 1) {
-    return [] { return std::numeric_limits<double>::quiet_NaN(); };
-  }
-  if (loss.device().is_cpu() || loss.device() != device) {
-    const double value = loss.item<double>();
-    return [value] { return value; };
-  }
-  // Queued on the training stream before the copy of the snapshot, so complete when that is. Cast
-  // on the device, because a converting copy uses pageable memory and waits for the device.
-  at::Tensor host = at::empty({}, at::TensorOptions(at::kFloat).pinned_memory(true));
-  host.copy_(loss.detach().reshape({}).to(at::kFloat), /*non_blocking=*/true);
-  return [host] { return static_cast<double>(*host.const_data_ptr<float>()); };
 }
 
 }  // namespace dpwa

@@ -4,8 +4,6 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
-#include <functional>
-
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/gossip/parameters.h"
 
@@ -41,11 +39,5 @@ class DeviceParameters : public Parameters {
   c10::Event side_done_;  // on the side stream: its last copy is complete
   c10::Event blended_;    // on the training stream: landed_ may be overwritten
 };
-
-// The value of a scalar loss, for use once the work queued on the current stream of `device` is
-// done. A loss on that device is copied to pinned memory behind the work in flight, so that neither
-// taking nor reading it synchronises; one on the host, or on another device, is read at once. An
-// undefined tensor, or one that is no scalar, reads as NaN.
-std::function<double()> read_later(const at::Tensor& loss, at::Device device);
 
 }  // namespace dpwa

@@ -36,7 +36,8 @@ std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
       flat_(model, FlatParameters::Strides::kept,
-            [this](std::size_t bytes) { return allocate(bytes); }) {
+            [this](std::size_t bytes) { return allocate(bytes); }),
+      losses_(flat_.device()) {
   make_session();
 }
 
@@ -97,7 +98,7 @@ StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::
 void GossipAdapter::update_send(const torch::Tensor& loss) {
   if (is_running()) {
     flat_.check();
-    gossip_->update_send(read_later(loss, flat_.device()));
+    gossip_->update_send(losses_.read(loss));
     sent_loss_ = loss;
   }
 }

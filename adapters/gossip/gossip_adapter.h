@@ -7,6 +7,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/loss_reader.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -46,6 +47,7 @@ class GossipAdapter : public Adapter {
   const Config config_;
   std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process
   FlatParameters flat_;
+  LossReader losses_;
   std::unique_ptr<Parameters> parameters_;  // null where it is not
   std::unique_ptr<GossipSession> gossip_;
   std::map<std::string, std::string> settings_;  // of require_same()

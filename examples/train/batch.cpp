@@ -2,7 +2,6 @@
 
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
 
 namespace dpwa::train {
 
@@ -44,26 +43,6 @@ at::Tensor BatchLoss::by(Classifier& model, c10::Device device,
                          std::span<const std::uint32_t> samples) const {
   const Batch batch = make_batch(data_, samples, device);
   return at::cross_entropy_loss(model.forward(batch.images), batch.labels);
-}
-
-std::optional<double> LossReader::read(const at::Tensor& loss) {
-  if (loss.is_cpu()) return loss.item<double>();
-  return read_late(loss.detach());
-}
-
-std::optional<double> LossReader::read_late(const at::Tensor& loss) {
-  std::optional<double> previous;
-  if (copied_) {
-    copied_->synchronize();
-    previous = host_.item<double>();
-  } else {
-    host_ = at::empty({}, at::TensorOptions(loss.scalar_type()).pinned_memory(true));
-    copied_.emplace(loss.device().type());
-  }
-  host_.copy_(loss, /*non_blocking=*/true);
-  const c10::impl::VirtualGuardImpl guard(loss.device().type());
-  copied_->record(guard.getStream(loss.device()));
-  return previous;
 }
 
 }  // namespace dpwa::train

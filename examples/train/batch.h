@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
-#include <c10/core/Event.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -45,19 +44,6 @@ class BatchLoss {
   const Dataset& data_;
   c10::Device device_;
   std::optional<DeviceReplicas<Classifier>> replicas_;
-};
-
-// Training losses as numbers, without waiting for a GPU: on a GPU each loss arrives one step late
-// and the first call returns none; on the CPU it arrives at once. One owner, one thread.
-class LossReader {
- public:
-  std::optional<double> read(const at::Tensor& loss);
-
- private:
-  std::optional<double> read_late(const at::Tensor& loss);
-
-  at::Tensor host_;  // pinned; holds the loss that is under way
-  std::optional<c10::Event> copied_;
 };
 
 }  // namespace dpwa::train

@@ -335,6 +335,7 @@ int Program::run() {
                                  options_.checkpoint_every,
                                  options_.step_time,
                                  device_,
+                                 !device_.is_cpu(),
                                  options_.evaluate_threads,
                                  config_.backend == Backend::kvstore,
                                  step_together(config_)};

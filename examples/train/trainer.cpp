@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <thread>
+#include <utility>
 
 #include "dpwa/log/log.h"
 #include "examples/train/evaluate.h"
@@ -39,13 +40,17 @@ LoopEnd Trainer::run() {
     if (const auto end = step()) return *end;
     parts_.between_steps();
     const bool goes_on = !parts_.samples.ended();  // else the caller evaluates
-    if (goes_on && due(position_.step, options_.eval_every)) evaluate_now();
+    const bool evaluates = goes_on && due(position_.step, options_.eval_every);
+    const bool saves = due(position_.step, options_.checkpoint_every);
+    if ((!goes_on || evaluates || saves) && !tell()) return LoopEnd::diverged;
+    if (evaluates) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
-    if (due(position_.step, options_.checkpoint_every)) {
+    if (saves) {
       if (parts_.metrics) parts_.metrics->flush();  // so a resumed run leaves no gap in them
       parts_.checkpoint(position_);
     }
-    if (parts_.adapter.should_stop(parts_.stop_requested())) return LoopEnd::stopped;
+    if (parts_.adapter.should_stop(parts_.stop_requested()))
+      return tell() ? LoopEnd::stopped : LoopEnd::diverged;
   }
   return LoopEnd::done;
 }
@@ -58,14 +63,15 @@ std::optional<LoopEnd> Trainer::step() {
   parts_.adapter.set_batch_size(samples.size());
   parts_.adapter.set_optimizer(parts_.optimizer);
   at::Tensor loss;
-  std::optional<double> known_loss;
+  std::function<double()> value;
   if (!samples.empty()) {
     loss = parts_.loss_of(samples);
     loss.backward();
-    known_loss = losses_.read(loss);
+    value = losses_.read(loss);
   }
   // Checked before the step: parameters with such a loss are not published.
-  if (known_loss && !std::isfinite(*known_loss)) return LoopEnd::diverged;
+  const bool is_late = value && options_.late_losses;
+  if (!tell() || (value && !is_late && !std::isfinite(value()))) return LoopEnd::diverged;
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
   if (!report.made) return LoopEnd::stopped;
   ++position_.step;
@@ -84,13 +90,24 @@ std::optional<LoopEnd> Trainer::step() {
     std::this_thread::sleep_until(start + options_.step_time);
   const TimePoint end = Clock::now();
   const double step_ms = std::chrono::duration<double, std::milli>(end - start).count();
-  const double shown_loss = known_loss.value_or(std::numeric_limits<double>::quiet_NaN());
   statistics_.add(report, step_ms);
-  if (parts_.metrics)
-    parts_.metrics->step(seconds(end), position_.step, shown_loss, rate, step_ms, report, end);
-  if (parts_.progress) parts_.progress->step(position_.step, shown_loss, report, end);
-  if (known_loss) parts_.saw_loss(*known_loss);
+  made_ = Made{position_.step, seconds(end), rate, step_ms, report, end, std::move(value)};
+  if (!is_late) tell();
   return std::nullopt;
+}
+
+bool Trainer::tell() {
+  const auto made = std::exchange(made_, std::nullopt);
+  if (!made) return true;
+  const double loss = made->loss ? made->loss() : std::numeric_limits<double>::quiet_NaN();
+  if (parts_.metrics)
+    parts_.metrics->step(made->seconds, made->step, loss, made->rate, made->step_ms, made->report,
+                         made->end);
+  if (parts_.progress) parts_.progress->step(made->step, loss, made->report, made->end);
+  if (!made->loss) return true;
+  if (!std::isfinite(loss)) return false;
+  parts_.saw_loss(loss);
+  return true;
 }
 
 double Trainer::set_learning_rate() {

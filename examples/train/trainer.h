@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "adapters/adapter.h"
+#include "adapters/common/loss_reader.h"
 #include "examples/train/batch.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
@@ -25,6 +26,7 @@ struct TrainerOptions {
   std::uint64_t checkpoint_every = 0;  // steps; 0 = never
   Duration step_time{};                // every step is padded to it; 0 = not
   c10::Device device = c10::kCPU;      // of the model
+  bool late_losses = false;            // a loss is read while the next step is under way (GPU)
   std::size_t evaluate_threads = 0;    // see evaluate()
   // The clock is the step that the servers of a run count.
   bool follows_clock = false;  // a node that was left out goes on at the step of the others
@@ -51,7 +53,8 @@ enum class LoopEnd {
   done,     // the samples of the run are taken
   stopped,  // stop_requested() said so after a step, here or on a node that steps with this one; or
             // a step that waited for others was not made, and its samples are taken again
-  diverged,  // the loss is not finite; the step that showed it was not made (GPU: the one after it)
+  diverged,  // the loss is not finite; the step that showed it was not made (GPU: it was, unlike
+             // the one after it)
 };
 
 // Says that a node at step `from` goes on at step `to`, where the run is. No effect for the same.
@@ -61,7 +64,7 @@ void log_move(std::uint64_t from, std::uint64_t to);
 class Trainer {
  public:
   Trainer(TrainerOptions options, TrainerParts parts, RunPosition position)
-      : options_(options), parts_(parts), position_(position) {}
+      : options_(options), parts_(parts), position_(position), losses_(options.device) {}
 
   LoopEnd run();
 
@@ -71,8 +74,23 @@ class Trainer {
   const StepStatistics& statistics() const { return statistics_; }
 
  private:
+  // A step that was made, until its loss is known: on a GPU that of a step is read while the next
+  // one is under way.
+  struct Made {
+    std::uint64_t step = 0;
+    double seconds = 0;
+    double rate = 0;
+    double step_ms = 0;
+    StepReport report;
+    TimePoint end{};
+    std::function<double()> loss;  // empty: it had none
+  };
+
   std::optional<LoopEnd> step();  // why the loop ends before it was made
-  double set_learning_rate();     // that of the next step
+  // Writes about the last step made, with its own loss, unless that was done. False: the loss is
+  // not finite.
+  bool tell();
+  double set_learning_rate();  // that of the next step
   void evaluate_now();
   double seconds(TimePoint now) const;
 
@@ -82,6 +100,7 @@ class Trainer {
   std::optional<std::uint64_t> evaluated_;  // the step of the last evaluation
   StepStatistics statistics_;
   LossReader losses_;
+  std::optional<Made> made_;
   TimePoint begun_{};
   double seconds_before_ = 0;
 };

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <utility>
 
+#include "adapters/common/loss_reader.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
@@ -91,6 +93,27 @@ TEST_CASE("parameters are settled once the side stream's last copy is complete")
   CHECK_FALSE(parameters.settled());
   device.complete = true;
   CHECK(parameters.settled());
+}
+
+TEST_CASE("a loss leaves on a stream of its own, and reading it waits for its own copy alone") {
+  const FakeAccelerator device;
+  LossReader reader(at::kCPU);
+  const auto value = reader.copy(torch::tensor({2.5}), torch::empty({}));
+  CHECK(device.log == "record training; wait on side; record side; keep for side; ");
+  device.log.clear();
+  CHECK(value() == 2.5);
+  CHECK(device.log == "synchronize; ");
+  CHECK(value() == 2.5);
+}
+
+TEST_CASE("a loss in host memory is read at once, and what is no scalar is no number") {
+  LossReader reader(at::kCPU);
+  auto loss = torch::tensor(1.5);
+  const auto value = reader.read(loss);
+  loss.zero_();
+  CHECK(value() == 1.5);
+  CHECK(std::isnan(reader.read({})()));
+  CHECK(std::isnan(reader.read(torch::zeros({2}))()));
 }
 
 TEST_CASE("device memory is freed only after the side stream has done with it") {

@@ -40,6 +40,9 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
     if (queries_left > 0 && --queries_left == 0) complete = true;
     return complete;
   }
+  void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream& stream) const override {
+    log += "keep for " + name(stream) + "; ";
+  }
   void synchronizeEvent(void*) const override { log += "synchronize; "; }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<char*>(event);

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "adapters/common/flat_parameters.h"
@@ -275,6 +276,57 @@ TEST_CASE("a loss that is not finite ends training before the step is made") {
   CHECK(run.train(640) == LoopEnd::diverged);
   CHECK(run.adapter.losses.size() == 2);
   CHECK(run.position.step == 2);
+}
+
+TEST_CASE("every line of the metrics has the loss of its own step, however late it is known") {
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    const test::TemporaryDirectory directory;
+    Run run(ModelKind::mlp, OptimizerKind::sgd);
+    std::array<std::int64_t, 2> state{};
+    OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 5, state);
+    TrainerOptions options;
+    options.late_losses = late;
+    options.eval_every = 2;
+    MetricsWriter metrics(directory.path() / "metrics.jsonl", /*append=*/false);
+    BatchLoss loss_of(*run.model, run.data.train);
+    TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
+    parts.metrics = &metrics;
+    std::vector<double> seen;
+    parts.saw_loss = [&](double loss) { seen.push_back(loss); };
+    Trainer trainer(options, parts, {});
+    CHECK(trainer.run() == LoopEnd::done);
+    CHECK(metrics.close());
+    CHECK(seen == std::vector<double>(run.adapter.losses.begin(), run.adapter.losses.end()));
+    std::ifstream file(directory.path() / "metrics.jsonl");
+    std::vector<float> losses;
+    std::vector<std::string> steps;
+    for (std::string line; std::getline(file, line);) {
+      const auto json = nlohmann::json::parse(line);
+      const bool evaluation = json.contains("test_loss");
+      steps.push_back(std::to_string(json.at("step").get<int>()) + (evaluation ? "e" : ""));
+      if (!evaluation) losses.push_back(json.at("loss").get<float>());
+    }
+    CHECK(losses == run.adapter.losses);
+    CHECK(steps == std::vector<std::string>{"1", "2", "2e", "3", "4", "4e", "5"});
+  }
+}
+
+TEST_CASE("a late loss that is not finite ends training before the next step is made") {
+  Run run(ModelKind::mlp, OptimizerKind::sgd);
+  std::array<std::int64_t, 2> state{};
+  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
+  TrainerOptions options;
+  options.late_losses = true;
+  BatchLoss loss_of(*run.model, run.data.train);
+  TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
+  parts.between_steps = [&] {
+    const torch::NoGradGuard no_grad;
+    run.model->parameters()[0].fill_(std::numeric_limits<float>::quiet_NaN());
+  };
+  Trainer trainer(options, parts, {});
+  CHECK(trainer.run() == LoopEnd::diverged);
+  CHECK(run.adapter.losses.size() == 2);  // the second one showed it
 }
 
 TEST_CASE("a request to stop ends training after the current step") {
