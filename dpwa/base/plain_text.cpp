@@ -4,6 +4,7 @@
 #include <boost/locale/utf.hpp>
 #include <iterator>
 #include <new>
+#include <optional>
 
 namespace dpwa {
 namespace {
@@ -74,10 +75,29 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+namespace {
+
+// LibTorch names every kind of memory in use, and its own settings.
+std::optional<std::string> short_words_for_memory(std::string_view text) {
+  const std::string_view of_host = "DefaultCPUAllocator: can't allocate memory: ";
+  constexpr auto remedy = "; a smaller batch or model needs less";
+  if (const auto at = text.find(of_host); at != text.npos) {
+    text.remove_prefix(at + of_host.size());
+    return "out of memory: " + one_line(text.substr(0, text.find('.'))) + remedy;
+  }
+  const std::string_view of_device = " out of memory. Tried to allocate ";
+  if (text.find(of_device) == text.npos) return std::nullopt;
+  return one_line(text.substr(0, text.find(" of which "))) + remedy;
+}
+
+}  // namespace
+
 std::string one_line(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return "out of memory";
-  const std::string_view text = error.what();
-  std::string line = one_line(text.substr(0, text.find('\n')));
+  std::string_view text = error.what();
+  text = text.substr(0, text.find('\n'));
+  if (const auto words = short_words_for_memory(text)) return *words;
+  std::string line = one_line(text);
   const std::string_view none_left = "Too many open files";
   if (line.ends_with(none_left) || line.find(std::string(none_left) + " [") != std::string::npos)
     line += "; raise the limit of file descriptors (ulimit -n)";

@@ -230,6 +230,17 @@ TEST_CASE("mended text is plain, keeps what was good and fits its bound") {
 TEST_CASE("an error of a program is one line, and refused memory is named") {
   CHECK(one_line(std::bad_alloc()) == "out of memory");
   CHECK(one_line(std::bad_array_new_length()) == "out of memory");
+  CHECK(one_line(std::runtime_error(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 "
+            "GiB of which 3.75 MiB is free. Including non-PyTorch memory, this process has 79.09 "
+            "GiB memory in use. See documentation (https://pytorch.org)\nframe #0")) ==
+        "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB; "
+        "a smaller batch or model needs less");
+  CHECK(one_line(std::runtime_error(
+            "[enforce fail at alloc_cpu.cpp:127] . DefaultCPUAllocator: can't allocate memory: you "
+            "tried to allocate 4000000000000 bytes. Error code 12 (Cannot allocate memory)")) ==
+        "out of memory: you tried to allocate 4000000000000 bytes; a smaller batch or model needs "
+        "less");
   CHECK(one_line(std::runtime_error("wrong\u202E\nframe #0")) == "wrong\\xe2\\x80\\xae");
   for (const std::string why : {"eventfd_select_interrupter: Too many open files [system:24]",
                                 "socket: Too many open files"})
