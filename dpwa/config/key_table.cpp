@@ -91,10 +91,12 @@ KeySection collective_keys() {
                                  "do"}),
           },
       .check = [](const Section& section, const Config& config) {
-        if (config.collective.engine == CollectiveEngine::mpi &&
-            config.collective.on_lost_rank != OnLostRank::stop)
+        const CollectiveEngine engine = config.collective.engine;
+        const bool needs_all = engine == CollectiveEngine::mpi || engine == CollectiveEngine::nccl;
+        if (needs_all && config.collective.on_lost_rank != OnLostRank::stop)
           section.need("on_lost_rank", "stop")
-              .fail("engine mpi cannot continue without a rank; accepted: stop, or engine gloo");
+              .fail("engine " + std::string(name_of(engine)) +
+                    " cannot continue without a rank; accepted: stop, or engine gloo");
       }};
 }
 

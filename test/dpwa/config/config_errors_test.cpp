@@ -97,6 +97,9 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
       {"collective: {engine: mpi, on_lost_rank: shrink}\n",
        "2: collective.on_lost_rank: engine mpi cannot continue without a rank; accepted: stop, or "
        "engine gloo"},
+      {"collective: {engine: nccl, on_lost_rank: gossip}\n",
+       "2: collective.on_lost_rank: engine nccl cannot continue without a rank; accepted: stop, or "
+       "engine gloo"},
       {"security: insecure\n",
        "2: security: 'insecure' is not a map; accepted: {mode: insecure | psk | mtls}"},
   });
