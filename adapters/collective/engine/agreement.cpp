@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <optional>
+#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -151,6 +152,8 @@ c10::intrusive_ptr<c10d::Backend> backend_of(const ProcessGroup& group, const at
 }
 
 constexpr std::chrono::milliseconds slice_of_a_wait(20);
+constexpr std::chrono::microseconds shortest_pause(20);
+constexpr std::chrono::microseconds longest_pause(1000);
 constexpr std::chrono::milliseconds patience_with_a_broken_group(60);
 
 }  // namespace
@@ -170,15 +173,27 @@ void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
 void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
                   const std::vector<at::Tensor>& tensors) {
   using Clock = std::chrono::steady_clock;
+  const bool in_host_memory = std::ranges::all_of(tensors, &at::Tensor::is_cpu);
+  std::chrono::microseconds pause = shortest_pause;
   std::optional<Clock::time_point> broken_since;
   while (true) {
     const bool completed = work->isCompleted();
-    try {
-      work->wait(slice_of_a_wait);
-      return;
-    } catch (...) {
-      // If it had not completed before, this may be only the end of the slice.
-      if (completed) throw;
+    if (completed || in_host_memory) {
+      try {
+        if (in_host_memory) {
+          work->wait(slice_of_a_wait);
+        } else {
+          work->wait();
+        }
+        return;
+      } catch (...) {
+        // If it had not completed before, this may be only the end of the slice.
+        if (completed) throw;
+      }
+    } else {
+      // NCCL would take the limit of a wait for that of the operation, and abort the group.
+      std::this_thread::sleep_for(pause);
+      pause = std::min(2 * pause, longest_pause);
     }
     if (work->isCompleted() || !group.broken()) continue;
     const auto now = Clock::now();

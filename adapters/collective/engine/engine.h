@@ -78,8 +78,9 @@ struct EngineSupport {
 // Every engine that dpwa knows, and whether this build has it.
 std::vector<EngineSupport> known_engines();
 
-// Throws CollectiveError (usage) for an engine that this build lacks, with the reason and the
-// engines that it has.
+// Throws CollectiveError (usage) for an engine that this build lacks or that this process cannot
+// use, with the reason and the engines that it has. NCCL uses the GPU that is current on this
+// thread.
 std::unique_ptr<Engine> make_engine(EngineKind kind);
 
 }  // namespace dpwa::collective

@@ -251,8 +251,10 @@ class GlooEngine final : public Engine {
     passing->let_go();
     backend->setTimeout(options.timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::GLOO,
-                      c10::intrusive_ptr<c10d::Backend>(backend));
+    // Where LibTorch has CUDA its Gloo copies tensors of GPUs through host memory.
+    for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
+      group->setBackend(device, c10d::ProcessGroup::BackendType::GLOO,
+                        c10::intrusive_ptr<c10d::Backend>(backend));
     return {group, [gloo_group = backend.get()] { return gloo_group->lost_rank(); },
             [gloo_group = backend.get()](int rank) { gloo_group->abandon(rank); }};
   }

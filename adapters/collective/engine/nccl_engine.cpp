@@ -1,32 +1,62 @@
 // Built only if LibTorch has NCCL.
+#include <ATen/cuda/CUDAContextLight.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #include <utility>
+#include <vector>
 
 #include "adapters/collective/engine/engine.h"
+#include "adapters/collective/engine/error.h"
+#include "adapters/collective/engine/own_gpu.h"
 
 namespace dpwa::collective::nccl_engine {
 
 namespace {
 
+std::vector<std::uint8_t> identity_of(c10::DeviceIndex gpu) {
+  const auto& bytes = at::cuda::getDeviceProperties(gpu)->uuid.bytes;
+  return {std::begin(bytes), std::end(bytes)};
+}
+
+// Two ranks on one GPU make NCCL fail with an error that names neither.
+void require_own_gpu(c10d::Store& store, const GroupOptions& options, c10::DeviceIndex gpu) {
+  store.set("gpu of rank " + std::to_string(options.rank), identity_of(gpu));
+  std::vector<std::string> gpus;
+  for (int rank = 0; rank < options.size; ++rank) {
+    const auto bytes = store.get("gpu of rank " + std::to_string(rank));
+    gpus.emplace_back(bytes.begin(), bytes.end());
+  }
+  if (const auto why = shared_gpu(gpus, options.names))
+    throw CollectiveError(Failure::usage, "forming a group", "nccl", *why);
+}
+
 // A group of two back ends: NCCL for tensors on GPUs; Gloo for host memory, such as the comparisons
 // before an operation, and for noticing the end of others.
 class NcclEngine final : public Engine {
  public:
-  explicit NcclEngine(std::unique_ptr<Engine> gloo) : gloo_(std::move(gloo)) {}
+  // `gpu`: of this process. Groups form on threads that have another current device.
+  NcclEngine(std::unique_ptr<Engine> gloo, c10::DeviceIndex gpu)
+      : gloo_(std::move(gloo)), gpu_(gpu) {}
   const std::string& name() const override { return name_; }
 
   Connection form(const c10::intrusive_ptr<c10d::Store>& store,
                   const GroupOptions& options) const override {
+    const c10::cuda::CUDAGuard on_gpu(gpu_);
+    const auto own_keys = c10::make_intrusive<c10d::PrefixStore>("dpwa/nccl", store);
+    require_own_gpu(*own_keys, options, gpu_);
     auto connection =
         gloo_->form(c10::make_intrusive<c10d::PrefixStore>("dpwa/gloo", store), options);
     auto nccl = c10d::ProcessGroupNCCL::Options::create();
     nccl->timeout = options.timeout;
-    auto backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(
-        c10::make_intrusive<c10d::PrefixStore>("dpwa/nccl", store), options.rank, options.size,
-        nccl);
+    auto backend =
+        c10::make_intrusive<c10d::ProcessGroupNCCL>(own_keys, options.rank, options.size, nccl);
     connection.group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
                                  c10::intrusive_ptr<c10d::Backend>(backend));
     return connection;
@@ -35,6 +65,7 @@ class NcclEngine final : public Engine {
  private:
   std::string name_ = "nccl";
   std::unique_ptr<Engine> gloo_;
+  c10::DeviceIndex gpu_;
 };
 
 }  // namespace
@@ -43,9 +74,14 @@ std::string absent() {
   return gloo_engine::absent();
 }
 
+// The current GPU of the calling thread is that of the process.
 std::unique_ptr<Engine> make() {
   auto gloo = gloo_engine::make();
-  return gloo ? std::make_unique<NcclEngine>(std::move(gloo)) : nullptr;
+  if (!gloo) return nullptr;
+  if (c10::cuda::device_count() == 0)
+    throw CollectiveError(Failure::usage, "choosing an engine", "nccl",
+                          "this process sees no GPU; accepted: engine gloo");
+  return std::make_unique<NcclEngine>(std::move(gloo), c10::cuda::current_device());
 }
 
 }  // namespace dpwa::collective::nccl_engine

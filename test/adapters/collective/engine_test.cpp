@@ -8,6 +8,7 @@
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/operations.h"
+#include "adapters/collective/engine/own_gpu.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/engine/tensor_form.h"
@@ -46,6 +47,15 @@ Signature reduce(const std::string& form) {
 }
 
 }  // namespace
+
+TEST_CASE("two ranks that use one GPU are named, and ranks with a GPU each are not") {
+  CHECK_FALSE(shared_gpu({"a", "b", "c"}, {}));
+  CHECK(shared_gpu({"a", "b", "a"}, {}) ==
+        "ranks 0 and 2 use the same GPU; accepted: a GPU for each rank, or engine gloo");
+  CHECK(shared_gpu({"a", "a"}, {"w1", "w2"}) ==
+        "ranks 0 ('w1') and 1 ('w2') use the same GPU; accepted: a GPU for each rank, or engine "
+        "gloo");
+}
 
 TEST_CASE("this build has Gloo, and says why it lacks the other engines") {
   CHECK(make_engine(EngineKind::gloo)->name() == "gloo");
