@@ -24,7 +24,7 @@ struct Split {
 
 struct DeviceChoice {
   enum class Kind { cpu, cuda, automatic } kind = Kind::cpu;
-  int index = -1;  // with cuda; -1 = the current one
+  int index = -1;  // with cuda; -1 = that of this process, as own_gpu() says
 };
 
 // The devices of one process: `count` of the CPU, or these GPUs. None: the one of --device.
@@ -53,6 +53,12 @@ std::optional<OptimizerKind> parse_optimizer(std::string_view text);
 std::optional<Schedule> parse_schedule(std::string_view text);
 std::optional<Split> parse_split(std::string_view text);
 std::optional<DeviceChoice> parse_device(std::string_view text);
+// The GPU of a process that a launcher has started as number `local_rank` of this host, of `count`
+// that it sees: one each. Processes beyond the last GPU share, from the first one on.
+constexpr int own_gpu(int local_rank, int count) {
+  return local_rank % count;
+}
+
 std::optional<DevicesChoice> parse_devices(std::string_view text);  // cpu:N, or cuda:I,cuda:J,…
 std::optional<ShardChoice> parse_shard(std::string_view text);      // K/N, 1 <= K <= N <= 65536
 

@@ -112,6 +112,7 @@ Program::Program(const TrainOptions& options)
       config_(configured(cluster_.config(), options)),
       devices_(resolve_devices(options)),
       device_(devices_.front()) {
+  make_current(device_);
   require_backend(config_);
   check_host(config_);
   require_data_directory(options_);

@@ -1,5 +1,6 @@
 #include "examples/train/torch_setup.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
@@ -7,11 +8,18 @@
 
 #include <utility>
 
+#include "dpwa/launch/place.h"
 #include "examples/train/errors.h"
 
 namespace dpwa::train {
 
 namespace {
+
+// 0 for a process that no launcher has started.
+int local_rank() {
+  const auto place = launch::find_place(launch::launcher_environment());
+  return place ? place->local_rank : 0;
+}
 
 c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
   using Kind = DeviceChoice::Kind;
@@ -30,13 +38,18 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
     throw UsageError(option + ": 'cuda:" + std::to_string(choice.index) +
                      "' is not accepted: this machine has " + std::to_string(count) +
                      " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
-  return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index < 0 ? 0 : choice.index)};
+  const int index = choice.index < 0 ? own_gpu(local_rank(), count) : choice.index;
+  return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
 }  // namespace
 
 c10::Device resolve_device(const DeviceChoice& choice) {
   return resolve(choice, "--device");
+}
+
+void make_current(c10::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 std::vector<c10::Device> resolve_devices(const TrainOptions& options) {

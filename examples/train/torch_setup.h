@@ -10,11 +10,15 @@
 
 namespace dpwa::train {
 
-// The device of --device; throws UsageError when this build or machine does not have it.
+// The device of --device; throws UsageError when this build or machine does not have it. `cuda`
+// without a number: under a launcher each process of a host takes another GPU.
 c10::Device resolve_device(const DeviceChoice& choice);
 
 // Those of --devices, or the one of --device.
 std::vector<c10::Device> resolve_devices(const TrainOptions& options);
+
+// The device that calls of this thread use where they name none, such as those of NCCL.
+void make_current(c10::Device device);
 
 // Once per process, before the first computation.
 void set_compute_threads(int threads);

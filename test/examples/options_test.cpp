@@ -40,6 +40,13 @@ TEST_CASE("--min-nodes is a count of nodes, and by default what the cluster file
   CHECK(has(none.text, "1 to 65536"));
 }
 
+TEST_CASE("each process of a host takes another GPU, and those beyond the last one share") {
+  CHECK(own_gpu(0, 1) == 0);
+  CHECK(own_gpu(3, 4) == 3);
+  CHECK(own_gpu(5, 4) == 1);
+  CHECK(own_gpu(3, 1) == 0);  // the launcher shows each process its own
+}
+
 TEST_CASE("several devices of one process are a number of the CPU, or a list of GPUs") {
   CHECK(parse_with({}).options.devices.size() == 0);
   CHECK(parse_with({"--devices", "cpu:2"}).options.devices.cpus == 2);
