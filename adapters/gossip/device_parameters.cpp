@@ -7,9 +7,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <memory>
-
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/host_copies.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -45,11 +44,7 @@ DeviceParameters::~DeviceParameters() {
 }
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes) {
-  at::Tensor pinned = at::empty({static_cast<std::int64_t>(bytes)},
-                                at::TensorOptions(at::kByte).pinned_memory(true));
-  pinned.zero_();
-  auto* data = static_cast<std::byte*>(pinned.mutable_data_ptr());
-  return AlignedBuffer(std::shared_ptr<std::byte>(data, [pinned](std::byte*) {}), bytes);
+  return pinned_memory(bytes);
 }
 
 c10::Stream DeviceParameters::training_stream() const {
