@@ -13,7 +13,6 @@
 #include "dpwa/cli/text_table.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/config/interpolation.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
@@ -53,9 +52,6 @@ void check(const CheckOptions& options, CommandContext& context) {
   // These throw ConfigError for unusable files. Without a name: where no node can use its own.
   config.self.empty() ? make_observer_security(config, "") : make_security(config);
   context.out << to_yaml(config);
-  // Not an error here: the file may be meant for another host.
-  if (const auto problem = congestion_control_problem(config))
-    context.err << "warning: " << *problem << " (a node started on this host refuses it)\n";
   if (const std::size_t servers = config.kvstore.servers.size();
       servers > 0 && config.backend != Backend::kvstore)
     context.err << "warning: " << options.file << ": kvstore.servers lists " << servers

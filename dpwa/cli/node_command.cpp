@@ -8,7 +8,6 @@
 #include "dpwa/cli/app.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/security/security.h"
 
@@ -37,7 +36,6 @@ void run_node(const NodeOptions& options, CommandContext& context) {
                 "'null' has no network, so no trainer would ever attach to a node process; "
                 "accepted: gossip");
   }
-  check_host(config);
   open_log(config).use();
   attach::NodeService service(
       config, [&options] { return reload_config(options.file, options.name, options.join); },

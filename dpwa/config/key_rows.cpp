@@ -1,6 +1,5 @@
 #include "dpwa/config/key_rows.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -38,18 +37,6 @@ Format<Duration> duration(bool zero_allowed) {
 // Text that `read` checks and that is printed as it is.
 Format<std::string> text(std::function<std::string(const Field&)> read) {
   return {.read = std::move(read), .print = [](const std::string& value) { return value; }};
-}
-
-// The kernel's names of congestion controls are at most 15 such characters.
-std::string read_congestion_control(const Field& field) {
-  const std::string accepted = "auto, or a name of the kernel such as cubic, reno, bbr";
-  const std::string name = field.text(accepted);
-  const bool plausible =
-      !name.empty() && name.size() <= 15 && std::all_of(name.begin(), name.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
-      });
-  if (!plausible) field.fail_type("a congestion control", accepted);
-  return name;
 }
 
 std::string read_secret_path(const Field& field) {
@@ -128,12 +115,6 @@ Format<Backend> backend() {
     field.fail(shown(name) + " is unknown," + suggestion(name, available_names()) +
                " accepted: " + available_backends());
   };
-  return format;
-}
-
-Format<std::string> congestion_control() {
-  Format<std::string> format = text(read_congestion_control);
-  format.accepted = "`auto`, or a name of the kernel such as `cubic`, `bbr`";
   return format;
 }
 

@@ -68,7 +68,6 @@ Format<Value> choice(const Word<Value> (&words)[count]) {
 // Values with a form of their own.
 Format<std::string> cluster_name();
 Format<Backend> backend();
-Format<std::string> congestion_control();
 Format<std::string> interpolation_method();
 Format<std::string> secret_path();  // relative to the cluster file; absolute once read
 Format<std::string> log_path();

@@ -170,9 +170,6 @@ KeySection transport_keys() {
                  "less traffic for a bounded error. A node that reads a peer's memory rounds in "
                  "the same way",
                  {.comment = "fp32 | fp16 | bf16 | int8: format of parameters on the wire"}),
-          in.key("congestion_control", &TransportConfig::congestion_control, congestion_control(),
-                 "`auto`: reno on loopback, else the system's own. A node whose host lacks the "
-                 "named algorithm does not start"),
           in.key("checksum", &TransportConfig::checksum, choice(on_off_words),
                  "`off`: chunks travel without their CRC32C between nodes that both set it; for "
                  "links trusted to keep bytes intact, such as loopback"),

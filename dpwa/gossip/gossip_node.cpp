@@ -15,7 +15,6 @@
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/gossip/contacts.h"
 #include "dpwa/gossip/gossip_status.h"
 #include "dpwa/net/io_thread.h"
@@ -204,8 +203,7 @@ class GossipNode::Threads {
 };
 
 GossipNode::GossipNode(const Config& config, Manifest manifest, Options options)
-    : threads_(
-          std::make_unique<Threads>((check_host(config), config), std::move(manifest), options)) {}
+    : threads_(std::make_unique<Threads>(config, std::move(manifest), options)) {}
 GossipNode::~GossipNode() = default;
 void GossipNode::start(Duration patience) {
   threads_->start(patience);

@@ -30,8 +30,7 @@ class GossipNode {
     TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
   };
 
-  // Throws ConfigError when the files of the security section cannot be used, or this host cannot
-  // do what the file asks of it (check_host).
+  // Throws ConfigError when the files of the security section cannot be used.
   GossipNode(const Config& config, Manifest manifest, Options options);
   ~GossipNode();  // stops
   GossipNode(const GossipNode&) = delete;

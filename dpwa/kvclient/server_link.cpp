@@ -44,10 +44,10 @@ bool is_push(const kvstore::Message& message, const kvstore::SliceId& slice, std
 }  // namespace
 
 ServerLink::ServerLink(asio::io_context& io, LocalProcess& local, PeerAddress server,
-                       std::string congestion_control, bool same_host, LinkEvents& events)
+                       bool same_host, LinkEvents& events)
     : StoreLink(io, local,
-                {std::move(server), std::move(congestion_control),
-                 wire::kv_types(wire::KvRoute::server_to_worker), kvstore::write_time_of_worker}),
+                {std::move(server), wire::kv_types(wire::KvRoute::server_to_worker),
+                 kvstore::write_time_of_worker}),
       same_host_(same_host),
       events_(events) {}
 

@@ -50,8 +50,8 @@ struct ValueTraffic {
 // outlives the run of its io_context after stop().
 class ServerLink final : public net::StoreLink {
  public:
-  ServerLink(boost::asio::io_context& io, LocalProcess& local, PeerAddress server,
-             std::string congestion_control, bool same_host, LinkEvents& events);
+  ServerLink(boost::asio::io_context& io, LocalProcess& local, PeerAddress server, bool same_host,
+             LinkEvents& events);
 
   // Memory of this process that a server of the same host reads in place. Numbered from 0.
   void share(const AlignedBuffer& memory);

@@ -38,8 +38,7 @@ StoreClient::StoreClient(StoreClientOptions options)
   if (options_.servers.empty()) throw std::invalid_argument("a store without servers");
   LocalProcess& local = introduce(options_.self.incarnation);
   for (const PeerAddress& server : options_.servers) {
-    links_.push_back(std::make_shared<ServerLink>(io_, local, server, options_.congestion_control,
-                                                  options_.same_host,
+    links_.push_back(std::make_shared<ServerLink>(io_, local, server, options_.same_host,
                                                   static_cast<LinkEvents&>(*this)));
   }
   for (const auto& link : links_) link->start();

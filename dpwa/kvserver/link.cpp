@@ -9,11 +9,9 @@
 namespace dpwa::kvserver {
 
 Link::Link(boost::asio::io_context& io, LocalProcess& local, PeerAddress server,
-           std::string congestion_control,
            std::function<void(const kvstore::MemberId& server)> lost)
     : StoreLink(io, local,
                 {std::move(server),
-                 std::move(congestion_control),
                  {},
                  kvstore::write_time_of_server,
                  /*redials_at_once=*/true}),

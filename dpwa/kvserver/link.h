@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <string>
 
 #include "dpwa/kvstore/epoch.h"
 #include "dpwa/kvstore/messages.h"
@@ -21,7 +20,7 @@ class Link final : public net::StoreLink {
  public:
   // `lost`: called when that process of the server has ended.
   Link(boost::asio::io_context& io, LocalProcess& local, PeerAddress server,
-       std::string congestion_control, std::function<void(const kvstore::MemberId& server)> lost);
+       std::function<void(const kvstore::MemberId& server)> lost);
 
   void send(kvstore::Message message);
   // This process is to end, and the other one probably too: that is no failure.

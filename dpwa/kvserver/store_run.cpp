@@ -113,7 +113,7 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
   for (const NodeEntry& server : config.kvstore.servers) {
     if (server.name == config.self) continue;
     links_[server.name] = std::make_shared<Link>(
-        io, local, peer_address(server), config.transport.congestion_control,
+        io, local, peer_address(server),
         [this](const kvstore::MemberId& member) { engine_.lost(member, SteadyClock::now()); });
   }
 }

@@ -12,7 +12,6 @@
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/kvserver/store_run.h"
 #include "dpwa/log/log.h"
 #include "dpwa/security/security.h"
@@ -34,7 +33,6 @@ Config checked(Config config, const std::string& name) {
     fail_at_key(config, "kvstore.servers",
                 "no server is named '" + name + "'; accepted: a name of kvstore.servers");
   }
-  check_host(config);
   if (config.kvstore.memory_bytes == 0) config.kvstore.memory_bytes = default_memory();
   return config;
 }

@@ -143,13 +143,12 @@ asio::awaitable<std::optional<Failure>> secure(Stream& stream, const PeerAddress
 asio::awaitable<IoResult<wire::Welcome>> open_connection(Connection& connection,
                                                          LocalProcess& local,
                                                          const PeerAddress& peer,
-                                                         const std::string& congestion_control,
                                                          std::uint32_t request_id) {
   connection.incoming().clear();
   Stream::Socket& socket = connection.stream().socket();
   auto failure = co_await connect(socket, peer);
   if (failure) co_return std::move(*failure);
-  tune(socket, congestion_control);
+  tune(socket);
   auto welcome = co_await shake_hands(connection, local, peer, request_id);
   // Another machine may have the address by now.
   if (!welcome) resolve_again(peer);

@@ -35,9 +35,10 @@ boost::asio::awaitable<std::optional<Failure>> secure(Stream& stream, const Peer
 // Connects to `peer`, secures the connection and introduces this node by a HELLO of `request_id`. A
 // peer without a name stands for any node at its address. The result: the WELCOME of the peer,
 // which is ready for requests.
-boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(
-    Connection& connection, LocalProcess& local, const PeerAddress& peer,
-    const std::string& congestion_control, std::uint32_t request_id);
+boost::asio::awaitable<IoResult<wire::Welcome>> open_connection(Connection& connection,
+                                                                LocalProcess& local,
+                                                                const PeerAddress& peer,
+                                                                std::uint32_t request_id);
 
 // The same as an observer of `cluster`, which has no name, over a new connection.
 boost::asio::awaitable<IoResult<wire::Welcome>> open_as_observer(Connection& connection,

@@ -21,10 +21,9 @@ PeerChannel::Greeting greeting_of(const net::Failure& failure) {
 }  // namespace
 
 PeerChannel::PeerChannel(asio::io_context& io, LocalProcess& local, PeerAddress address,
-                         std::string congestion_control, AlignedBuffer& staging, bool same_host)
+                         AlignedBuffer& staging, bool same_host)
     : local_(local),
       address_(std::move(address)),
-      congestion_control_(std::move(congestion_control)),
       connection_(io),
       reader_(connection_, local.manifest, staging),
       same_host_(io, local, address_.name, same_host, reader_.payload()) {}
@@ -49,8 +48,7 @@ void PeerChannel::hang_up() {
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
   requests_.clear();
   const std::uint32_t request_id = requests_.begin(net::types(MessageType::welcome));
-  auto welcome =
-      co_await net::open_connection(connection_, local_, address_, congestion_control_, request_id);
+  auto welcome = co_await net::open_connection(connection_, local_, address_, request_id);
   requests_.clear();
   if (welcome) {
     if (address_.name.empty()) address_.name = welcome->node;

@@ -35,7 +35,7 @@ class PeerChannel {
   // chunk while it is hot in cache. All channels of the thread share it. `same_host`: use offers of
   // memory.
   PeerChannel(boost::asio::io_context& io, LocalProcess& local, PeerAddress address,
-              std::string congestion_control, AlignedBuffer& staging, bool same_host);
+              AlignedBuffer& staging, bool same_host);
 
   // A pull: ask() until the head of the reply is there, then, without waiting for anything else,
   // land() or decline(), whether the reply comes over TCP or TLS or from the peer's memory.
@@ -80,7 +80,6 @@ class PeerChannel {
   net::IoThread thread_;
   LocalProcess& local_;
   PeerAddress address_;
-  const std::string congestion_control_;
   net::Connection connection_;
   ReplyReader reader_;
   same_host::Path same_host_;       // open only while connection_ is

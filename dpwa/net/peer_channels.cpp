@@ -8,12 +8,10 @@
 namespace dpwa {
 
 PeerChannels::PeerChannels(boost::asio::io_context& io, LocalProcess& local,
-                           std::vector<PeerAddress> listed, std::string congestion_control,
-                           std::size_t chunk_bytes, bool same_host)
+                           std::vector<PeerAddress> listed, std::size_t chunk_bytes, bool same_host)
     : io_(io),
       local_(local),
       listed_(std::move(listed)),
-      congestion_control_(std::move(congestion_control)),
       same_host_(same_host),
       staging_(ReplyReader::make_staging(chunk_bytes)) {}
 
@@ -30,8 +28,7 @@ std::shared_ptr<PeerChannel> PeerChannels::get(PeerId peer) {
   thread_.check();
   const auto found = channels_.find(peer);
   if (found != channels_.end()) return found->second;
-  auto channel = std::make_shared<PeerChannel>(io_, local_, address_of(peer), congestion_control_,
-                                               staging_, same_host_);
+  auto channel = std::make_shared<PeerChannel>(io_, local_, address_of(peer), staging_, same_host_);
   channels_.emplace(peer, channel);
   return channel;
 }
@@ -45,7 +42,7 @@ std::shared_ptr<PeerChannel> PeerChannels::keep(PeerId peer) {
 
 PeerChannel PeerChannels::apart(PeerAddress address) {
   thread_.check();
-  return {io_, local_, std::move(address), congestion_control_, staging_, /*same_host=*/false};
+  return {io_, local_, std::move(address), staging_, /*same_host=*/false};
 }
 
 void PeerChannels::take_up(PeerId peer, const MemberClaim& claim, bool another) {

@@ -3,7 +3,6 @@
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -26,7 +25,7 @@ class PeerChannels {
 
   // `listed`: the addresses of the file, by PeerId.
   PeerChannels(boost::asio::io_context& io, LocalProcess& local, std::vector<PeerAddress> listed,
-               std::string congestion_control, std::size_t chunk_bytes, bool same_host);
+               std::size_t chunk_bytes, bool same_host);
 
   // Hold the result while it is used: the place may pass to another peer meanwhile.
   std::shared_ptr<PeerChannel> get(PeerId peer);
@@ -46,7 +45,6 @@ class PeerChannels {
   boost::asio::io_context& io_;
   LocalProcess& local_;
   const std::vector<PeerAddress> listed_;
-  const std::string congestion_control_;
   const bool same_host_;
   AlignedBuffer staging_;  // shared by all of them: one reads at a time
   std::unordered_map<PeerId, std::shared_ptr<PeerChannel>> channels_;

@@ -106,7 +106,7 @@ void Server::admit(tcp::socket socket) {
   if (!verdict.admitted) return;  // the socket closes here
   if (verdict.closes) make_room(*verdict.closes);
   ++local.traffic.connections_accepted;
-  net::tune(socket, options.congestion_control);
+  net::tune(socket);
   ServerSessionHost& host = *this;
   sessions_.push_back(std::make_shared<ServerSession>(std::move(socket), host));
   sessions_.back()->start();

@@ -56,8 +56,7 @@ SocketProgress StoreLink::progress() const {
 asio::awaitable<IoResult<wire::Welcome>> StoreLink::connect(Connection& connection) {
   const Deadline end(io_, SteadyClock::now() + kvstore::connect_time, [&] { connection.close(); });
   constexpr std::uint32_t hello_id = 1;
-  auto welcome = co_await open_connection(connection, *local_, options_.server,
-                                          options_.congestion_control, hello_id);
+  auto welcome = co_await open_connection(connection, *local_, options_.server, hello_id);
   if (!welcome && end.expired()) welcome = Failure(Failure::Kind::timed_out, "no answer in time");
   if (!welcome && welcome.error().kind == Failure::Kind::security)
     ++local_->traffic.security_failures;

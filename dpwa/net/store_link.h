@@ -41,7 +41,6 @@ class StoreLink : public std::enable_shared_from_this<StoreLink> {
  protected:
   struct Options {
     PeerAddress server;
-    std::string congestion_control;
     std::vector<wire::TypeBound> accepted{};
     Duration write_time{};  // as WriteRules::least_time
     // The first time after a break without a pause: a process that has ended refuses that, or its

@@ -8,6 +8,7 @@
 #include <array>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <string_view>
 
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/tls_session.h"
@@ -146,20 +147,15 @@ void Stream::close() {
   socket_.close(ignored);
 }
 
-void tune(boost::asio::ip::tcp::socket& socket, const std::string& congestion_control) {
+void tune(boost::asio::ip::tcp::socket& socket) {
   using boost::asio::ip::tcp;
   boost::system::error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
   socket.set_option(tcp::socket::keep_alive(true), ignored);
-  std::string algorithm = congestion_control;
-  if (algorithm == "auto") {
-    const auto remote = socket.remote_endpoint(ignored);
-    algorithm = !ignored && remote.address().is_loopback() ? "reno" : "";
-  }
-  if (!algorithm.empty()) {
-    ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_CONGESTION, algorithm.data(),
-                 static_cast<socklen_t>(algorithm.size()));
-  }
+  const auto remote = socket.remote_endpoint(ignored);
+  if (ignored || !remote.address().is_loopback()) return;
+  constexpr std::string_view reno = "reno";
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_CONGESTION, reno.data(), reno.size());
 }
 
 }  // namespace dpwa::net

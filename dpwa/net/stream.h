@@ -94,9 +94,9 @@ class Stream final : public ByteSource {
 };
 
 // Sets up a connected socket for bulk replies: no Nagle delay, keep-alive (a host that vanished is
-// noticed while idle), and the congestion control. `congestion_control`: "auto" means reno when
-// both ends are on loopback (BBR halves loopback throughput) and the system's default elsewhere;
-// any other name is set as given. Failures cost speed only and are ignored.
-void tune(boost::asio::ip::tcp::socket& socket, const std::string& congestion_control);
+// noticed while idle), and reno where both ends are on loopback, because BBR halves throughput
+// there. Other connections have the congestion control of the system. Failures cost speed only and
+// are ignored.
+void tune(boost::asio::ip::tcp::socket& socket);
 
 }  // namespace dpwa::net

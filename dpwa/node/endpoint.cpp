@@ -13,7 +13,6 @@
 
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
@@ -61,7 +60,7 @@ struct Endpoint::Parts {
 };
 
 Endpoint::Endpoint(const Config& config, std::uint64_t incarnation)
-    : Endpoint((check_host(config), config), config.self_node(),
+    : Endpoint(config, config.self_node(),
                std::make_unique<LocalProcess>(config.cluster, config.self, incarnation,
                                               std::vector<std::string>()),
                for_observers(server_options(config, config.self_node()))) {

@@ -27,8 +27,7 @@ ServerOptions server_options(const Config& config, const NodeEntry& at);
 class Endpoint {
  public:
   // Of a process that no other node calls: observers get its status, and connections of nodes are
-  // closed without an answer, so for its peers the node is absent. Throws ConfigError as below, and
-  // when this host cannot do what the file asks of it (check_host).
+  // closed without an answer, so for its peers the node is absent. Throws ConfigError as below.
   Endpoint(const Config& config, std::uint64_t incarnation);
   // `at`: where it listens. `on_contact`: called on the I/O thread when a node has called. Handlers
   // of more requests, one for STATUS_REQUEST among them, are added to server() before it listens.

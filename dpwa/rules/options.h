@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "dpwa/base/time.h"
 
@@ -44,7 +43,6 @@ struct ConnectionLimits {
 // Options of connections in either direction.
 struct SocketOptions {
   bool same_host = true;  // peers of this host read each other's memory where they can
-  std::string congestion_control = "auto";  // auto = reno on loopback, else the system's default
 };
 
 // Options of the side that answers.

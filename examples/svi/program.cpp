@@ -28,7 +28,6 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/log/log.h"
@@ -115,7 +114,6 @@ class Program {
 Program::Program(const SviOptions& options)
     : options_(options), cluster_(options.config, options.name, {}), config_(cluster_.config()) {
   require_backend(config_);
-  check_host(config_);
   open_log(config_).use();
   at::set_num_threads(static_cast<int>(options_.threads));
   make_run_dir(options_.run_dir);

@@ -18,7 +18,6 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/host_check.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/config/text.h"
@@ -114,7 +113,6 @@ Program::Program(const TrainOptions& options)
       device_(devices_.front()) {
   make_current(device_);
   require_backend(config_);
-  check_host(config_);
   require_data_directory(options_);
   open_log(config_).use();
   if (!options_.checkpoint.empty()) {

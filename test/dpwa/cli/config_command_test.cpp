@@ -166,17 +166,6 @@ TEST_CASE("config check refuses a folder as log.file") {
   CHECK(run_cli({"config", "check", slash.path().string()}).exit_code == 2);
 }
 
-TEST_CASE("config check warns of a congestion control that is not this host's") {
-  const ScratchFile file(
-      "nodes: [{name: w1, port: 24000}]\ntransport: {congestion_control: renoo}\n");
-  const CliResult result = run_cli({"config", "check", file.path().string()});
-  CHECK(result.exit_code == 0);
-  CHECK(result.err.starts_with("warning: " + file.path().string() +
-                               ":2: transport.congestion_control: 'renoo' is not a congestion "
-                               "control of this host, did you mean 'reno'? accepted: auto, "));
-  CHECK(result.err.find("\nok: ") != std::string::npos);
-}
-
 TEST_CASE("config check says what leaves the pair ledger without effect") {
   const std::string nodes = "nodes: [{name: w1, port: 24000}]\n";
   const auto said = [&](const std::string& rest) {
@@ -265,22 +254,12 @@ TEST_CASE("a node process is refused where no trainer would attach to it") {
 
 TEST_CASE("a node process is refused where the back end has no network") {
   const ScratchFile file(
-      "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\nbackend: null\n"
-      "transport: {congestion_control: renoo}\n");  // or it would wait for a trainer
+      "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\nbackend: null\n");
   const CliResult result = run_cli({"node", "--config", file.path().string(), "--name", "w1"});
   CHECK(result.exit_code == 2);
   CHECK(result.err == file.path().string() +
                           ":3: backend: 'null' has no network, so no trainer would ever attach to "
                           "a node process; accepted: gossip\n");
-}
-
-TEST_CASE("a node process is refused where the host has not what its file asks for") {
-  const ScratchFile file(
-      "nodes: [{name: w1, port: 24000}]\ngossip: {daemon: true}\n"
-      "transport: {congestion_control: renoo}\n");
-  const CliResult result = run_cli({"node", "--config", file.path().string(), "--name", "w1"});
-  CHECK(result.exit_code == 2);
-  CHECK(result.err.find(":3: transport.congestion_control: 'renoo'") != std::string::npos);
 }
 
 TEST_CASE("config nodes lists every node with its cores and whether it is local") {

@@ -39,7 +39,7 @@ gossip:
   membership: {join: closed, suspect_ms: 900}
 interpolation: {method: linear, start: 0.1, target: 100, divergence_threshold: 0.3}
 security: {mode: insecure}
-transport: {same_host: auto, encoding: bf16, congestion_control: bbr, checksum: off, max_connections: 9}
+transport: {same_host: auto, encoding: bf16, checksum: off, max_connections: 9}
 log: {level: debug, file: out.log}
 )");
   const Config config = load_cluster(file.path());
@@ -74,7 +74,6 @@ log: {level: debug, file: out.log}
   CHECK(config.interpolation.divergence_threshold == 0.3);
   CHECK(config.security.mode == "insecure");
   CHECK(config.transport.encoding == Codec::bf16);
-  CHECK(config.transport.congestion_control == "bbr");
   CHECK_FALSE(config.transport.checksum);
   CHECK(config.transport.connections.in_all == 9);
   CHECK(config.log.level == "debug");

@@ -54,8 +54,6 @@ const std::map<std::string, Vectors> own_vectors = {
       {"[]", "s1"}}},
     {"kvstore.compression.threshold",
      {{"auto", "1.2e-38", "3.4e38"}, {"0", "-1", "large", "1e-320", "1e100", "inf", "nan"}}},
-    {"transport.congestion_control",
-     {{"auto", "b", std::string(15, 'b')}, {"\"\"", std::string(16, 'b'), "Cubic"}}},
     {"log.file", {{"\"\"", "dpwa.log"}, {"[a]"}}},
 };
 

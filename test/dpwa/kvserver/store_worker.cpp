@@ -68,7 +68,7 @@ class StoreWorker::Link final : public net::StoreLink {
  public:
   Link(StoreWorker& worker, PeerAddress server)
       : StoreLink(worker.io_, worker.local_,
-                  {std::move(server), "auto", wire::kv_types(wire::KvRoute::server_to_worker),
+                  {std::move(server), wire::kv_types(wire::KvRoute::server_to_worker),
                    std::chrono::seconds(30), true}),
         worker_(worker) {}
 

@@ -47,7 +47,7 @@ class Puller {
                                          MembershipOptions(), 1)),
         staging_(ReplyReader::make_staging(chunk_bytes)),
         landing_(local_.manifest, AlignedBuffer::plain),
-        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, "", staging_, false) {
+        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, false) {
     local_.store.publish(*local_.store.begin(), {});
   }
 

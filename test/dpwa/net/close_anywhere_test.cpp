@@ -44,7 +44,7 @@ class Steps {
                AlignedBuffer::plain, true, members_of("w2", 3)),
         staging_(ReplyReader::make_staging(chunk_bytes)),
         landing_(local_.manifest, AlignedBuffer::plain),
-        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, "", staging_, same_host) {
+        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, same_host) {
     local_.security = std::move(security);
     local_.store.publish(*local_.store.begin(), {});
   }

@@ -135,7 +135,7 @@ class Worker {
  private:
   asio::awaitable<void> connect(std::uint16_t port) {
     const PeerAddress address{"w1", {"127.0.0.1"}, port};
-    const auto welcome = co_await net::open_connection(*connection_, local_, address, "auto", 1);
+    const auto welcome = co_await net::open_connection(*connection_, local_, address, 1);
     if (!welcome) connection_->close();
   }
   asio::awaitable<void> write(Bytes frame) {
