@@ -94,7 +94,7 @@ void CollectiveAdapter::start() {
     endpoint_ = std::make_unique<Endpoint>(config_, wall_clock_us());
     endpoint_->start(config_.collective.start_wait);
   }
-  collective::Terms terms = terms_;
+  Settings terms = terms_;
   std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
   group_session_ =
       std::make_unique<collective::GroupSession>(config_, endpoint().local(), std::move(terms));

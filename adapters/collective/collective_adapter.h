@@ -101,7 +101,7 @@ class CollectiveAdapter : public Adapter {
   Phase phase_ = Phase::made;
   FinishReport finished_;
   torch::Tensor shared_state_;  // of the program; undefined: none
-  collective::Terms terms_;     // the same on all nodes, except for the model
+  Settings terms_;              // the same on all nodes, except for the model
 
   Place place_;
   double clock_ = 0;

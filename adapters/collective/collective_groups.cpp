@@ -15,6 +15,7 @@
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/model_terms.h"
 #include "adapters/collective/state_sync.h"
+#include "dpwa/base/random.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/log/log.h"
 
@@ -197,7 +198,7 @@ void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
 CollectiveAdapter::Comparison CollectiveAdapter::compare_words(const collective::Signature* own) {
   constexpr std::int64_t none = 0;
   collective::ProcessGroup& group = group_session_->group();
-  const auto hash = own ? static_cast<std::int64_t>(collective::hash_of(own->text()) | 1U) : none;
+  const auto hash = own ? static_cast<std::int64_t>(hash_of(own->text()) | 1U) : none;
   collective::Signature question;
   question.operation = "compare optimizers";
   const auto hashes = collective::agree(group, question, hash);

@@ -20,7 +20,7 @@ constexpr std::chrono::milliseconds between_looks(20);
 
 }  // namespace
 
-GroupSession::GroupSession(const Config& config, LocalProcess& local, Terms terms)
+GroupSession::GroupSession(const Config& config, LocalProcess& local, Settings terms)
     : config_(config),
       local_(local),
       board_(local.notes, config.self_index(), std::move(terms)),

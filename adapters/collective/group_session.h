@@ -10,7 +10,7 @@
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/membership_notes.h"
 #include "adapters/collective/rank_watch.h"
-#include "adapters/collective/terms.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/config/config.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/status_query.h"
@@ -22,7 +22,7 @@ namespace dpwa::collective {
 class GroupSession {
  public:
   // `config` and `local` outlive it.
-  GroupSession(const Config& config, LocalProcess& local, Terms terms);
+  GroupSession(const Config& config, LocalProcess& local, Settings terms);
   ~GroupSession();
 
   bool together() const { return group_ != nullptr; }

@@ -91,7 +91,7 @@ GroupNotes group_notes_in(const Json& document, std::size_t nodes) {
   notes.engine = value_in<std::string>(json, "engine");
   notes.waits = value_in<bool>(json, "waits");
   notes.exchange = value_in<std::string>(json, "exchange");
-  notes.terms = value_in<Terms>(json, "terms");
+  notes.terms = value_in<Settings>(json, "terms");
   return notes;
 }
 

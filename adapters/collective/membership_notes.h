@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/terms.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
@@ -48,7 +48,7 @@ struct GroupNotes {
   std::uint16_t store_port = 0;   // where it hosts the store of that group; 0: it does not
   std::vector<std::size_t> lost;  // members of `formed` that it has given up
   std::string engine;
-  Terms terms;                    // must be the same on all members; empty: not stated
+  Settings terms;                 // must be the same on all members; empty: not stated
   bool waits = false;             // for others, in an exchange
   std::string exchange;           // which one
   std::vector<std::string> late;  // those of them that do not wait as well
@@ -62,7 +62,7 @@ nlohmann::json to_json(const GroupNotes& notes, std::size_t own_place);
 // The own notes of a node, and their way into its status document. Any thread.
 class NoticeBoard {
  public:
-  NoticeBoard(StatusNotes& notes, std::size_t own_place, Terms terms)
+  NoticeBoard(StatusNotes& notes, std::size_t own_place, Settings terms)
       : notes_(notes), own_place_(own_place) {
     current_.terms = std::move(terms);
   }

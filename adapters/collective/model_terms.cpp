@@ -17,6 +17,7 @@
 #include "adapters/collective/engine/tensor_form.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/checksum.h"
+#include "dpwa/base/random.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::collective {
@@ -111,7 +112,7 @@ std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model) {
   return tensors;
 }
 
-Terms model_terms(const torch::nn::Module& model) {
+Settings model_terms(const torch::nn::Module& model) {
   std::string text;
   const auto tensors = tensors_of(model);
   for (const auto& tensor : tensors) text += tensor.name + ' ' + tensor.form + '\n';

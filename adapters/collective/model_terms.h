@@ -17,7 +17,7 @@ std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model);
 
 // All of them as one number, for nodes that have not met yet: those that form a group compare each
 // tensor.
-Terms model_terms(const torch::nn::Module& model);
+Settings model_terms(const torch::nn::Module& model);
 
 // The parameters whose gradients travel, with their names: not the frozen ones, and one that is
 // registered twice (tied weights) under its first name.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/rules/flow_control.h"
 
 namespace dpwa::collective {
@@ -95,7 +96,9 @@ void StatusPoller::see(Memory& memory, const StatusAnswer& answer, TimePoint now
     view.finished = text_in(document, "state") == "finished";
     view.incarnation = incarnation_in(document);
     view.notes = group_notes_in(document, nodes_.size());
-    view.differs = difference(view.notes.terms, board_.read().terms);
+    view.differs =
+        first_difference({local_.name, board_.read().terms}, {view.name, view.notes.terms})
+            .value_or("");
     view.backend = text_in(document, "backend");
     memory.silent_since.reset();
     memory.refused_before = false;

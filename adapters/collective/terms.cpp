@@ -1,11 +1,10 @@
 #include "adapters/collective/terms.h"
 
-#include <algorithm>
 #include <cstddef>
 
-#include "adapters/collective/engine/signature.h"
 #include "adapters/collective/next_group.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/random.h"
 #include "dpwa/config/names.h"
 #include "dpwa/wire/messages.h"
 
@@ -15,26 +14,9 @@ namespace {
 constexpr auto nodes_of_file = "nodes of the cluster file";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
-// The words of a peer, which must not look like another line of the log.
-std::string shown(const std::string& text) {
-  return to_plain_text(text, longest_list);
-}
-
-std::string value_of(const Terms& terms, const std::string& name) {
-  const auto found = std::ranges::find(terms, name, &Terms::value_type::first);
-  return found == terms.end() ? "nothing" : found->second;
-}
-
-std::string differing(const std::string& name, const Terms& there, const Terms& here) {
-  const std::string theirs = value_of(there, name);
-  const std::string ours = value_of(here, name);
-  if (theirs == ours) return "";
-  return shown(name) + ": " + shown(theirs) + " there, " + shown(ours) + " here";
-}
-
 }  // namespace
 
-Terms file_terms(const Config& config) {
+Settings file_terms(const Config& config) {
   std::string names;
   for (const NodeEntry& node : config.nodes) names += (names.empty() ? "" : ", ") + node.name;
   if (names.size() > longest_list)
@@ -42,27 +24,12 @@ Terms file_terms(const Config& config) {
   return {{nodes_of_file, names}};
 }
 
-Terms settings_terms(const CollectiveConfig& config) {
+Settings settings_terms(const CollectiveConfig& config) {
   return {{"collective.bucket_bytes", std::to_string(config.bucket_bytes)},
           {"collective.compression", config::name_of(config.compression)},
           {"collective.average_buffers", config.average_buffers ? "true" : "false"},
           {"collective.on_lost_rank", config::name_of(config.on_lost_rank)},
           {"collective.minority", config::name_of(config.minority)}};
-}
-
-std::string difference(const Terms& there, const Terms& here) {
-  if (there.empty() || here.empty()) return "";
-  for (const Terms& terms : {here, there}) {
-    for (const auto& [name, value] : terms) {
-      if (std::string text = differing(name, there, here); !text.empty()) return text;
-    }
-  }
-  return "";
-}
-
-std::string difference_of_files(const Terms& there, const Terms& here) {
-  if (there.empty() || here.empty()) return "";
-  return differing(nodes_of_file, there, here);
 }
 
 std::string missing_in(const std::vector<MemberView>& views) {
@@ -94,14 +61,13 @@ std::string stranger_in(const std::vector<MemberView>& views, std::size_t self) 
     // It has formed the group that is about to form here, and which compares the settings.
     if (trains && view.notes.formed == own.vote) return "";
     if (trains && view.differs.empty()) return "";  // a group that takes this node in
-    std::string differs = difference_of_files(view.notes.terms, own.terms);
-    if (trains) differs = view.differs;
+    const bool counts = trains || view.differs.starts_with(nodes_of_file);
     std::string& found = trains ? of_group : of_start;
     if (!found.empty()) continue;
     if (!view.backend.empty() && view.backend != "collective") {
       found = who + "runs backend " + to_plain_text(view.backend, wire::max_name_bytes);
-    } else if (!differs.empty()) {
-      found = who + "differs: " + differs;
+    } else if (counts && !view.differs.empty()) {
+      found = who + "differs: " + view.differs;
     }
   }
   return of_group.empty() ? of_start : of_group;

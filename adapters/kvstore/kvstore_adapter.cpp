@@ -15,6 +15,8 @@
 #include "adapters/common/module_tensors.h"
 #include "adapters/kvstore/local_adapter.h"
 #include "adapters/kvstore/torch_values.h"
+#include "dpwa/base/plain_text.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
@@ -57,16 +59,17 @@ KvstoreAdapter::~KvstoreAdapter() {
 }
 
 void KvstoreAdapter::require_same(const std::string& what, const std::string& value) {
-  kvstore::SharedSettings& settings = record_.settings;
-  const auto same = std::ranges::find(
-      settings, what, [](const auto& setting) -> const auto& { return setting.first; });
+  Settings& settings = record_.settings;
+  const std::string name = to_plain_text(what, what.size());
+  const std::string shown = to_plain_text(value, value.size());
+  const auto same = std::ranges::find(settings, name, &Settings::value_type::first);
   if (same == settings.end()) {
-    settings.emplace_back(what, value);
+    settings.emplace_back(name, shown);
   } else {
-    same->second += ", " + value;
+    same->second += ", " + shown;
   }
   std::size_t bytes = 0;
-  for (const auto& [name, text] : settings) bytes += name.size() + text.size() + 3;
+  for (const auto& [each, text] : settings) bytes += each.size() + text.size() + 3;
   if (bytes > kvstore::max_run_settings_bytes)
     throw std::length_error("the settings of require_same() have " + std::to_string(bytes) +
                             " bytes; accepted: at most " +
@@ -172,13 +175,12 @@ kvstore::RunOfOthers KvstoreAdapter::read_run() {
 }
 
 void KvstoreAdapter::compare(const kvstore::RunOfOthers& run) const {
-  for (const auto& [name, own, theirs] : kvstore::other_settings(record_, run)) {
-    const std::string words =
-        "node '" + config_.self + "' has " + name + " " + own + ", and the run " + theirs;
+  for (const SettingDifference& setting : differences(record_.settings, run.settings)) {
+    const std::string words = setting.words(on_node(config_.self), "in the run");
     if (!merged()) {
       log(LogLevel::warn, "kvstore",
-          words + (is_data(name) ? ": its model is trained on both"
-                                 : ": workers may share samples, and some be left unused"));
+          words + (is_data(setting.name) ? "; its model is trained on both"
+                                         : "; workers may share samples, and some be left unused"));
       continue;
     }
     throw std::runtime_error(words +

@@ -7,7 +7,7 @@
 
 namespace dpwa {
 
-kvstore::SharedSettings shared_store_settings(const Config& config) {
+Settings shared_store_settings(const Config& config) {
   const KvstoreConfig& store = config.kvstore;
   std::vector<std::string> servers;
   for (const NodeEntry& server : store.servers) servers.push_back(server.name);
@@ -17,7 +17,7 @@ kvstore::SharedSettings shared_store_settings(const Config& config) {
       {"kvstore.update", std::string(config::name_in(config::kvstore_update_words, store.update))},
       {"kvstore.replicas", std::to_string(store.replicas)},
       // Slices lie by the order of the servers.
-      {"kvstore.servers", kvstore::setting_of(servers)},
+      {"kvstore.servers", setting_of(servers)},
   };
 }
 

@@ -2,14 +2,14 @@
 
 #include <cstddef>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/shard_engine.h"
-#include "dpwa/kvstore/shared_settings.h"
 
 namespace dpwa {
 
 // The settings of section kvstore that all workers and servers of a run need alike.
-kvstore::SharedSettings shared_store_settings(const Config& config);
+Settings shared_store_settings(const Config& config);
 // The number of workers that the first step waits for.
 std::size_t first_workers(const Config& config);
 

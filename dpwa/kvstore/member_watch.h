@@ -9,14 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch.h"
-#include "dpwa/kvstore/shared_settings.h"
 
 namespace dpwa::kvstore {
 
 inline constexpr std::size_t max_snapshots_held = 64;
+
+// As the wire carries Beat::settings.
+inline constexpr std::size_t max_shared_settings = 16;
+inline constexpr std::size_t max_setting_bytes = 64;  // of a name
 
 // The snapshots that a server finds on its disk when it starts.
 struct Stock {
@@ -56,8 +60,9 @@ struct Beat {
   std::uint64_t past_epoch = 0;  // worker: as WorkerEngine::past_epoch()
   // Worker with own_steps that does not wait: its program has made a call since the last beat.
   bool active = false;
-  // Worker that wants to take part, and server: of its cluster file.
-  SharedSettings settings{};
+  // Worker that wants to take part, and server: of its cluster file, what all processes of a run
+  // have to agree on. A server compares them with its own. Empty: nothing is stated.
+  Settings settings{};
   // Server: the other processes of which it has heard within silent_after.
   std::vector<MemberId> hears{};
   bool operator==(const Beat&) const = default;

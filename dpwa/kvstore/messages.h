@@ -132,7 +132,7 @@ enum class AnswerKind : std::uint8_t {
   bad_optimizer = 14,  // unknown to the server, or with invalid hyper-parameters
   no_memory = 15,      // the value or its optimizer state would exceed the server's bound
   // To a worker that wants to take part; of no slice:
-  other_settings = 16,  // SharedSettings
+  other_settings = 16,  // Beat::settings
   // To be tried again: by another process that takes part; or, where `step` is not 0, by a former
   // one with that number, which no longer answers (WorkerEngine::Renumbered).
   name_taken = 17,

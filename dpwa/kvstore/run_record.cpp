@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t text_begin = 4;
 constexpr std::size_t bytes_of_number = 6;
 constexpr std::size_t max_text_bytes = (run_record_elements - text_begin) * bytes_of_number;
-constexpr double most = 281474976710656.0;  // 2^48
+constexpr double text_number_end = 281474976710656.0;  // 2^48
 constexpr char field_end = '\x1f';
 constexpr char line_end = '\n';
 
@@ -55,7 +55,7 @@ std::uint64_t whole(double value, double bound) {
 std::string text_in(std::span<const double> values) {
   std::string text;
   for (const double value : values.subspan(text_begin)) {
-    std::uint64_t bits = whole(value, most);
+    std::uint64_t bits = whole(value, text_number_end);
     for (std::size_t i = 0; i < bytes_of_number; ++i, bits >>= 8U)
       text += static_cast<char>(bits & 0xffU);
   }
@@ -131,25 +131,6 @@ RunOfOthers decode_run(std::span<const double> values) {
     if (kind == "s") run.settings.emplace_back(std::move(first), std::move(second));
     if (kind == "k") run.keys.push_back({std::move(first), std::move(second), 0});
   }
-}
-
-std::vector<OtherSetting> other_settings(const RunRecord& own, const RunOfOthers& run) {
-  const std::string nothing = "nothing";
-  const auto value_in = [&](const SharedSettings& settings, const std::string& name) {
-    const auto found = std::ranges::find(
-        settings, name, [](const auto& setting) -> const auto& { return setting.first; });
-    return found == settings.end() ? nothing : to_plain_text(found->second, max_text_bytes);
-  };
-  std::vector<OtherSetting> others;
-  for (const auto& [name, value] : own.settings) {
-    const std::string shown = to_plain_text(value, max_text_bytes);
-    const std::string theirs = value_in(run.settings, name);
-    if (shown != theirs) others.push_back({name, shown, theirs});
-  }
-  for (const auto& [name, value] : run.settings) {
-    if (value_in(own.settings, name) == nothing) others.push_back({name, nothing, value});
-  }
-  return others;
 }
 
 std::optional<std::string> other_model(const RunRecord& own, const RunOfOthers& run) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/kvstore/shared_settings.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {
@@ -22,8 +22,8 @@ struct RunRecord {
     std::uint64_t elements = 0;
   };
 
-  double clock = 0;  // of the first worker, at step 0
-  SharedSettings settings{};
+  double clock = 0;              // of the first worker, at step 0
+  Settings settings{};           // of plain text
   std::vector<ModelKey> keys{};  // in the order of the model
 };
 
@@ -52,18 +52,10 @@ struct RunOfOthers {
   std::uint64_t key_count = 0;
   std::uint64_t elements = 0;
   double digest = 0;
-  SharedSettings settings{};
+  Settings settings{};
   std::vector<RunRecord::ModelKey> keys{};  // perhaps not all; without elements
 };
 RunOfOthers decode_run(std::span<const double> values);
-
-// Settings in which the run differs from `own`, in its order, then those that only the run has.
-struct OtherSetting {
-  std::string name;
-  std::string own;  // "nothing" if it is not stated
-  std::string run;
-};
-std::vector<OtherSetting> other_settings(const RunRecord& own, const RunOfOthers& run);
 
 // In what the model of the run differs: its first key that does, and both sizes. None: they have
 // the same keys in the same order, with the same types.

@@ -128,8 +128,9 @@ void ServerEngine::take_up_epoch(TimePoint now) {
 
 // Two servers that have just started both find out, and both end.
 bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
-  auto problem = difference({self().name, options_.settings}, {from.name, beat.settings});
+  auto problem = first_difference({self().name, options_.settings}, {from.name, beat.settings});
   if (!problem) return true;
+  *problem += "; accepted: the same on all nodes and servers";
   if (std::exchange(refused_[from.name], from.incarnation) != from.incarnation) {
     complaints_.push_back("'" + from.name + "' is not admitted: " + *problem);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/barriers.h"
 #include "dpwa/kvstore/beat_interval.h"
@@ -23,7 +24,7 @@ struct ServerEngineOptions {
   Duration beat = beat_interval(default_lost_after);
   Duration retry = std::chrono::milliseconds(500);  // of a proposal without a majority
   bool snapshots = false;
-  SharedSettings settings{};  // of the cluster file
+  Settings settings{};  // of the cluster file
 };
 
 // The decisions of one server of the store: members, epochs and slices. Messages in, messages out.

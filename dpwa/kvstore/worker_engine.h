@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dpwa/base/invariant.h"
+#include "dpwa/base/settings.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/epoch_engine.h"
@@ -29,7 +30,7 @@ struct WorkerOptions {
   // True: each key has steps of its own, and the events Created and Pulled say with which step to
   // begin. False: all keys begin with the step that Joined names.
   bool own_steps = false;
-  SharedSettings settings{};  // of the cluster file; stated while it wants to take part
+  Settings settings{};  // of the cluster file; stated while it wants to take part
   Duration beat = beat_interval(default_lost_after);
   // How long an INIT or PUSH may have no answer before it is sent again, counted from the last
   // transfer(). A PULL, which may wait long for others, is also sent again.

@@ -1,5 +1,7 @@
 #include "dpwa/net/other_settings.h"
 
+#include "dpwa/snapshot/setting.h"
+
 namespace dpwa {
 namespace {
 
@@ -13,9 +15,9 @@ constexpr std::size_t most_lines = 16;
 bool OtherSettings::learn(const Manifest& theirs) {
   if (theirs.fingerprint() != own_.fingerprint()) return false;
   if (known_.size() >= most_known) known_.clear();
-  auto differences = setting_differences(own_, theirs);
-  if (differences.size() > most_lines) differences.resize(most_lines);
-  known_[theirs.stated_fingerprint()] = std::move(differences);
+  auto found = differences(settings_of(own_), settings_of(theirs));
+  if (found.size() > most_lines) found.resize(most_lines);
+  known_[theirs.stated_fingerprint()] = std::move(found);
   return true;
 }
 
@@ -26,9 +28,9 @@ std::optional<std::vector<std::string>> OtherSettings::lines(const std::string& 
   std::vector<std::string> lines;
   if (told_.size() >= most_told) told_.clear();
   if (!told_.emplace(peer, stated).second) return lines;
-  for (const auto& [what, here, there] : found->second) {
-    lines.push_back("'" + peer + "' has " + what + " " + there + ", and this node " + here +
-                    ": their models are blended all the same");
+  for (const SettingDifference& setting : found->second) {
+    lines.push_back(setting.words(on_node(node_), on_node(peer)) +
+                    "; their models are blended all the same");
   }
   return lines;
 }

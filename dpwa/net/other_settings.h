@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/snapshot/manifest.h"
-#include "dpwa/snapshot/setting.h"
 
 namespace dpwa {
 
@@ -16,7 +16,8 @@ namespace dpwa {
 // and each difference is a line for the log, once for each caller. No I/O; Rx thread only.
 class OtherSettings {
  public:
-  explicit OtherSettings(const Manifest& own) : own_(own) {}
+  // `node`: the name of this one.
+  OtherSettings(std::string node, const Manifest& own) : node_(std::move(node)), own_(own) {}
 
   // The fingerprint that this node states.
   const Fingerprint& stated() const { return own_.stated_fingerprint(); }
@@ -27,6 +28,7 @@ class OtherSettings {
   std::optional<std::vector<std::string>> lines(const std::string& peer, const Fingerprint& stated);
 
  private:
+  const std::string node_;
   const Manifest& own_;
   std::map<Fingerprint, std::vector<SettingDifference>> known_;
   std::set<std::pair<std::string, Fingerprint>> told_;

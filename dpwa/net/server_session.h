@@ -43,7 +43,7 @@ class ServerSessionHost {
       : local(node),
         options(std::move(server_options)),
         name_guard(node),
-        other_settings(node.manifest),
+        other_settings(node.name, node.manifest),
         reading_manifest(std::move(executor)) {}
 
   // The caller of `session` has introduced itself. False: it has too many connections already.

@@ -118,19 +118,9 @@ std::optional<std::string> difference_of(const TensorSpec& of_a, const std::stri
   return std::nullopt;
 }
 
-// Where one of both is a mark. Null: the node has no tensor of this number.
-std::optional<std::string> difference_of_marks(const TensorSpec* of_a, const std::string& a,
-                                               const TensorSpec* of_b, const std::string& b) {
-  const auto mark_a = of_a ? mark_of(*of_a) : std::nullopt;
-  const auto mark_b = of_b ? mark_of(*of_b) : std::nullopt;
-  if (!mark_a && !mark_b) return std::nullopt;
-  const std::string& what = (mark_a ? mark_a : mark_b)->what;
-  const auto value = [&](const std::optional<Mark>& mark, const std::string& node) {
-    const bool stated = mark && mark->what == what;
-    return (stated ? mark->value : "not stated") + " on '" + node + "'";
-  };
-  const std::string on_a = value(mark_a, a), on_b = value(mark_b, b);
-  return what + " is " + on_a + " and " + on_b;
+std::vector<TensorSpec> without_marks(std::vector<TensorSpec> tensors) {
+  std::erase_if(tensors, [](const TensorSpec& tensor) { return mark_of(tensor).has_value(); });
+  return tensors;
 }
 
 }  // namespace
@@ -199,20 +189,19 @@ Manifest::Manifest(std::vector<TensorSpec> tensors) : tensors_(std::move(tensors
 }
 
 std::optional<std::string> first_difference(const NodeModel& a, const NodeModel& b) {
-  const std::vector<TensorSpec> of_a = without_settings(a.manifest.tensors());
-  const std::vector<TensorSpec> of_b = without_settings(b.manifest.tensors());
+  const std::vector<TensorSpec> of_a = without_marks(a.manifest.tensors());
+  const std::vector<TensorSpec> of_b = without_marks(b.manifest.tensors());
   const std::size_t common = std::min(of_a.size(), of_b.size());
   for (std::size_t i = 0; i < common; ++i) {
     const auto difference = difference_of(of_a[i], a.node, of_b[i], b.node);
-    if (!difference) continue;
-    if (auto marks = difference_of_marks(&of_a[i], a.node, &of_b[i], b.node)) return marks;
-    return "tensor " + std::to_string(i) + " " + *difference;
+    if (difference) return "tensor " + std::to_string(i) + " " + *difference;
   }
-  if (of_a.size() == of_b.size()) return std::nullopt;
+  if (of_a.size() == of_b.size()) {
+    const auto marks = differences(marks_of(a.manifest), marks_of(b.manifest));
+    if (marks.empty()) return std::nullopt;
+    return marks.front().words(on_node(a.node), on_node(b.node));
+  }
   const bool a_has_more = of_a.size() > of_b.size();
-  if (auto marks = difference_of_marks(a_has_more ? &of_a[common] : nullptr, a.node,
-                                       a_has_more ? nullptr : &of_b[common], b.node))
-    return marks;
   return "tensor " + std::to_string(common) + " '" + (a_has_more ? of_a : of_b)[common].name +
          "' exists only on '" + (a_has_more ? a : b).node + "' (" + std::to_string(of_a.size()) +
          " tensors on '" + a.node + "', " + std::to_string(of_b.size()) + " on '" + b.node + "')";

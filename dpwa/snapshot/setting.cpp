@@ -1,6 +1,5 @@
 #include "dpwa/snapshot/setting.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -8,22 +7,15 @@ namespace dpwa {
 namespace {
 
 constexpr std::string_view of_setting = "setting: ";
-constexpr const char* not_stated = "nothing";
-
-// In the order in which they were stated.
-std::vector<Mark> settings_of(const Manifest& manifest) {
-  std::vector<Mark> settings;
+Settings stated_in(const Manifest& manifest, bool as_settings) {
+  Settings stated;
   for (const TensorSpec& tensor : manifest.tensors()) {
-    if (!is_setting(tensor)) continue;
-    const Mark mark = *mark_of(tensor);
-    settings.push_back({mark.what.substr(of_setting.size()), mark.value});
+    auto mark = mark_of(tensor);
+    if (!mark || is_setting(tensor) != as_settings) continue;
+    if (as_settings) mark->what.erase(0, of_setting.size());
+    stated.emplace_back(std::move(mark->what), std::move(mark->value));
   }
-  return settings;
-}
-
-const Mark* find(const std::vector<Mark>& settings, const std::string& name) {
-  const auto found = std::ranges::find(settings, name, &Mark::what);
-  return found == settings.end() ? nullptr : &*found;
+  return stated;
 }
 
 }  // namespace
@@ -42,19 +34,12 @@ std::vector<TensorSpec> without_settings(std::vector<TensorSpec> tensors) {
   return tensors;
 }
 
-std::vector<SettingDifference> setting_differences(const Manifest& own, const Manifest& other) {
-  const std::vector<Mark> here = settings_of(own), there = settings_of(other);
-  std::vector<SettingDifference> differences;
-  for (const Mark& setting : here) {
-    const Mark* theirs = find(there, setting.what);
-    const std::string value = theirs != nullptr ? theirs->value : not_stated;
-    if (value != setting.value) differences.push_back({setting.what, setting.value, value});
-  }
-  for (const Mark& setting : there) {
-    if (find(here, setting.what) == nullptr)
-      differences.push_back({setting.what, not_stated, setting.value});
-  }
-  return differences;
+Settings settings_of(const Manifest& manifest) {
+  return stated_in(manifest, /*as_settings=*/true);
+}
+
+Settings marks_of(const Manifest& manifest) {
+  return stated_in(manifest, /*as_settings=*/false);
 }
 
 }  // namespace dpwa

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/mark.h"
 
@@ -16,10 +17,8 @@ bool is_setting(const TensorSpec& tensor);
 
 std::vector<TensorSpec> without_settings(std::vector<TensorSpec> tensors);
 
-// A setting whose values differ; "nothing" where it is not stated.
-struct SettingDifference {
-  std::string name, own, other;
-};
-std::vector<SettingDifference> setting_differences(const Manifest& own, const Manifest& other);
+// In the order in which they were stated.
+Settings settings_of(const Manifest& manifest);
+Settings marks_of(const Manifest& manifest);  // that are no settings
 
 }  // namespace dpwa

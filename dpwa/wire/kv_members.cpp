@@ -52,7 +52,7 @@ void write_fields(Writer& out, const kvstore::Beat& message) {
   out.u8(static_cast<std::uint8_t>(message.settings.size()));
   for (const auto& [setting, value] : message.settings) {
     out.text(setting, 1, kvstore::max_setting_bytes, "setting");
-    out.text(value, 0, kvstore::max_setting_value_bytes, "value of a setting");
+    out.text(value, 0, max_setting_value_bytes, "value of a setting");
   }
   if (message.hears.size() > max_heard) throw std::invalid_argument("too many processes");
   out.u16(static_cast<std::uint16_t>(message.hears.size()));
@@ -148,7 +148,7 @@ kvstore::Beat read_beat(Reader& in) {
   in.require(settings <= kvstore::max_shared_settings, Fault::bad_value, "too many settings");
   for (std::size_t i = 0; i < settings && !in.failed(); ++i) {
     std::string setting = in.text(1, kvstore::max_setting_bytes, "setting");
-    std::string value = in.text(0, kvstore::max_setting_value_bytes, "value of a setting");
+    std::string value = in.text(0, max_setting_value_bytes, "value of a setting");
     beat.settings.emplace_back(std::move(setting), std::move(value));
   }
   const std::size_t heard = in.u16();

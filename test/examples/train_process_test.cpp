@@ -341,12 +341,13 @@ TEST_CASE_FIXTURE(Trainer, "gossip nodes of other options train, and warn with b
   CHECK(other.wait() == 0);
   const std::string theirs = test::read_text(dir / "other-output");
   INFO(output() << theirs);
-  const std::string end = ": their models are blended all the same";
-  for (const char* words : {"--lr 0.05, and this node 0.03", "--seed 2, and this node 1",
-                            "--split dirichlet:1, and this node iid"}) {
-    CHECK(said("'w2' has " + std::string(words) + end));
+  const std::string end = "; their models are blended all the same";
+  for (const char* words :
+       {"--lr: 0.03 on 'w1' and 0.05 on 'w2'", "--seed: 1 on 'w1' and 2 on 'w2'",
+        "--split: iid on 'w1' and dirichlet:1 on 'w2'"}) {
+    CHECK(said(words + end));
   }
-  CHECK(theirs.find("'w1' has --lr 0.03, and this node 0.05" + end) != std::string::npos);
+  CHECK(theirs.find("--lr: 0.05 on 'w2' and 0.03 on 'w1'" + end) != std::string::npos);
   CHECK_FALSE(said("--batch-size"));
   CHECK_FALSE(said("--model"));
   CHECK(result("run")["averaged_model"]["participants"] == 2);

@@ -194,7 +194,7 @@ TEST_CASE("a node that comes back with other options is refused, and the others 
   const auto refused = trainers.node(2).wait(test::run_patience);
   INFO(trainers.logs());
   REQUIRE(refused == 1);
-  CHECK(last_line(trainers.log(2)).find("--lr: 0.03 there, 0.5 here") != std::string::npos);
+  CHECK(last_line(trainers.log(2)).find("--lr: 0.5 on 'w3' and 0.03 on 'w") != std::string::npos);
   const std::size_t before = trainers.steps();
   CHECK(test::eventually([&] { return trainers.steps() > before; }, test::run_patience));
   for (std::size_t i = 0; i < 2; ++i) {

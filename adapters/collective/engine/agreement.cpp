@@ -14,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "adapters/collective/engine/process_group.h"
+#include "dpwa/base/random.h"
 
 namespace dpwa::collective {
 

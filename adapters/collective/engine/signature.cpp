@@ -64,12 +64,6 @@ std::string Signature::text() const {
   return text;
 }
 
-std::uint64_t hash_of(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  for (const unsigned char byte : text) hash = (hash ^ byte) * 0x100000001b3;
-  return hash;
-}
-
 std::optional<std::string> disagreement(const std::vector<std::string>& texts,
                                         const std::vector<std::string>& names) {
   std::vector<std::vector<std::string>> lines;

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +21,6 @@ struct Signature {
   // One line for the operation, one per entry, one for the problem. Line ends in names are spaces.
   std::string text() const;
 };
-
-// 64 bits of a text. Members with equal hashes are assumed to agree.
-std::uint64_t hash_of(const std::string& text);
 
 // "2 ('w3')", where `names` has one for the rank; else "2".
 std::string shown_rank(std::size_t rank, const std::vector<std::string>& names);

@@ -99,11 +99,11 @@ TEST_CASE("other nodes in the file, or in another order, end all at once and not
     }
   });
   CHECK(errors[0] ==
-        "the nodes do not come together: 'w2' differs: nodes of the cluster file: w2, w1 there, "
-        "w1, w2 here");
+        "the nodes do not come together: 'w2' differs: nodes of the cluster file: w1, w2 on 'w1' "
+        "and w2, w1 on 'w2'");
   CHECK(errors[1] ==
-        "the nodes do not come together: 'w1' differs: nodes of the cluster file: w1, w2 there, "
-        "w2, w1 here");
+        "the nodes do not come together: 'w1' differs: nodes of the cluster file: w2, w1 on 'w2' "
+        "and w1, w2 on 'w1'");
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));  // of 60
 }
 

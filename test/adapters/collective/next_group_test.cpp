@@ -266,14 +266,14 @@ TEST_CASE("a node with other settings is not admitted, and does not count as the
   for (std::size_t place : {0, 1}) views[place].notes.seeks = false;
   views[2].notes.formed = {};
   CHECK(has_newcomers(views, 0));
-  views[2].differs = "--seed: 2 there, 1 here";
+  views[2].differs = "--seed: 1 on 'a' and 2 on 'c'";
   CHECK_FALSE(has_newcomers(views, 0));
   CHECK(next_group(views, 0, true).step == Step::wait);
   // A member that was started again so: the others go on without it.
   auto left = all_in(group_of(3, {0, 1, 2}), 3);
   left[2].incarnation = 7;
   left[2].notes.formed = {};
-  left[2].differs = "--seed: 2 there, 1 here";
+  left[2].differs = "--seed: 1 on 'a' and 2 on 'c'";
   const NextGroup next = next_group(left, 0, true);
   CHECK(next.step == Step::host);
   CHECK(places(next.group) == Places{0, 1});

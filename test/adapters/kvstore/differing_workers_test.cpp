@@ -49,7 +49,7 @@ TEST_CASE("what does not fit is one line that names it") {
       CHECK(adapter->finish().participants == 1);  // not the one that was refused
     });
     CHECK(problem ==
-          "node 'w2' has --seed 2, and the run 1; accepted: the same on all nodes, and as before "
+          "--seed: 2 on 'w2' and 1 in the run; accepted: the same on all nodes, and as before "
           "where the servers continue from a snapshot");
   }
   SUBCASE("another setting that is no number") {
@@ -60,7 +60,7 @@ TEST_CASE("what does not fit is one line that names it") {
       adapter->start();
       node.wait_for_all();
     });
-    CHECK(problem.starts_with("node 'w2' has --split sorted, and the run iid; "));
+    CHECK(problem.starts_with("--split: sorted on 'w2' and iid in the run; "));
   }
   SUBCASE("a setting that one program has and the other has not") {
     const auto problem = problem_of(store(2, 1, {}), [](Participant& node) {
@@ -71,7 +71,7 @@ TEST_CASE("what does not fit is one line that names it") {
       adapter->start();
       node.wait_for_all();
     });
-    CHECK(problem.starts_with("node 'w2' has --schedule constant, and the run taper; "));
+    CHECK(problem.starts_with("--schedule: constant on 'w2' and taper in the run; "));
   }
   SUBCASE("other data of workers that do not step together is a warning") {
     const LogFile log;
@@ -88,8 +88,8 @@ TEST_CASE("what does not fit is one line that names it") {
       node.wait_for_all();
     });
     CHECK(problem.empty());
-    CHECK(log.count("node 'w2' has --data synthetic, and the run mnist") == 1);
-    CHECK(log.count("node 'w2' has --seed 2, and the run 1: workers may share samples") == 1);
+    CHECK(log.count("--data: synthetic on 'w2' and mnist in the run") == 1);
+    CHECK(log.count("--seed: 2 on 'w2' and 1 in the run; workers may share samples") == 1);
     CHECK(log.count("--split") == 0);
     CHECK(log.count("--batch-size") == 0);
   }

@@ -42,23 +42,7 @@ TEST_CASE("a record of a run survives its form") {
   REQUIRE(run.keys.size() == 2);
   CHECK(run.keys[1].name == "fc1.bias");
   CHECK(run.keys[1].type == "float32[10]");
-  CHECK(other_settings(record, run).empty());
   CHECK(model_difference(record, record) == "none");
-}
-
-TEST_CASE("settings that differ are named with both values") {
-  RunRecord own = sample();
-  own.settings = {{"--data", "mnist, 60000 samples"}, {"--lr", "0.2"}, {"--steps", "5"}};
-  const auto others = other_settings(own, decode_run(encode(sample())));
-  REQUIRE(others.size() == 3);
-  CHECK(others[0].name == "--lr");
-  CHECK(others[0].own == "0.2");
-  CHECK(others[0].run == "0.1");
-  CHECK(others[1].name == "--steps");
-  CHECK(others[1].run == "nothing");
-  CHECK(others[2].name == "--schedule");
-  CHECK(others[2].own == "nothing");
-  CHECK(others[2].run == "taper");
 }
 
 TEST_CASE("another model is named by its first key that differs") {
@@ -99,7 +83,6 @@ TEST_CASE("any numbers are decoded as a record and shown as plain text") {
   const RunOfOthers run = decode_run(encode(record));
   REQUIRE(run.settings.size() == 1);
   CHECK(run.settings[0].second == "a?b?");
-  CHECK(other_settings(record, run).empty());
 }
 
 }  // namespace dpwa::kvstore

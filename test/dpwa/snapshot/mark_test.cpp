@@ -48,13 +48,13 @@ TEST_CASE("marks that differ are named with the values of both nodes") {
   const Manifest rows = with_mark(plain, {"data", "60 rows"});
   CHECK(difference(rows, rows) == "none");
   CHECK(difference(rows, with_mark(plain, {"data", "61 rows"})) ==
-        "data is 60 rows on 'w1' and 61 rows on 'w2'");
-  CHECK(difference(plain, rows) == "data is not stated on 'w1' and 60 rows on 'w2'");
-  CHECK(difference(rows, plain) == "data is 60 rows on 'w1' and not stated on 'w2'");
+        "data: 60 rows on 'w1' and 61 rows on 'w2'");
+  CHECK(difference(plain, rows) == "data: not stated on 'w1' and 60 rows on 'w2'");
+  CHECK(difference(rows, plain) == "data: 60 rows on 'w1' and not stated on 'w2'");
   const Manifest form = with_mark(plain, {"form", "natural"});
-  CHECK(difference(rows, form) == "data is 60 rows on 'w1' and not stated on 'w2'");
+  CHECK(difference(rows, form) == "data: 60 rows on 'w1' and not stated on 'w2'");
   CHECK(difference(with_mark(rows, {"form", "natural"}), with_mark(rows, {"form", "usual"})) ==
-        "form is natural on 'w1' and usual on 'w2'");
+        "form: natural on 'w1' and usual on 'w2'");
   // Tensors come first.
   const Manifest other({tensor("w", {3, 4})});
   CHECK(difference(rows, with_mark(other, {"data", "61 rows"})) ==
@@ -74,19 +74,12 @@ TEST_CASE("settings change what a node states of its model, and not which models
   CHECK(difference(slow, fast) == "none");
   const Manifest marked = with_mark(slow, {"data", "60 rows"});
   CHECK(difference(with_mark(fast, {"data", "61 rows"}), marked) ==
-        "data is 61 rows on 'w1' and 60 rows on 'w2'");
+        "data: 61 rows on 'w1' and 60 rows on 'w2'");
   CHECK(marked.fingerprint() == with_mark(plain, {"data", "60 rows"}).fingerprint());
 
-  const auto words = [](const Manifest& own, const Manifest& other) {
-    std::string all;
-    for (const auto& [what, here, there] : setting_differences(own, other))
-      all += what + " " + here + " | " + there + "; ";
-    return all;
-  };
-  CHECK(words(slow, slow).empty());
-  CHECK(words(slow, fast) == "--lr 0.03 | 0.1; --seed nothing | 2; ");
-  CHECK(words(fast, slow) == "--lr 0.1 | 0.03; --seed 2 | nothing; ");
-  CHECK(words(plain, slow) == "--lr nothing | 0.03; ");
+  CHECK(settings_of(plain).empty());
+  CHECK(settings_of(marked) == Settings{{"--lr", "0.03"}});
+  CHECK(marks_of(marked) == Settings{{"data", "60 rows"}});
 }
 
 TEST_CASE("long values differ by their hash, and a mark is given once, to a model with tensors") {
