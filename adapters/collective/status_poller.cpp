@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "adapters/collective/gathering.h"
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/settings.h"
-#include "dpwa/rules/flow_control.h"
 
 namespace dpwa::collective {
 namespace {

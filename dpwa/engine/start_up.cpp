@@ -4,8 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/invariant.h"
-#include "dpwa/rules/flow_control.h"
 #include "dpwa/rules/sample.h"
 
 namespace dpwa {

@@ -34,7 +34,7 @@ std::vector<std::string> names_of_members(const Epoch& epoch) {
 }  // namespace
 
 EpochEngine::EpochEngine(MemberId self, const std::vector<std::string>& servers, Duration retry)
-    : self_(std::move(self)), retry_(retry) {
+    : self_(std::move(self)), patience_{retry, most_patience * retry, 0} {
   for (const std::string& name : servers) {
     installed_.servers.push_back({{name, 0}, ServerState::down});
   }
@@ -86,7 +86,6 @@ bool EpochEngine::may_propose(const MemberId& from) const {
 void EpochEngine::propose(Epoch next, TimePoint now) {
   if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
   proposer_ = Proposer{.next = std::move(next), .yes = {}, .proposed = now, .lacking = {}};
-  proposer_->patience = retry_;
   begin_ballot(now);
 }
 
@@ -105,6 +104,7 @@ void EpochEngine::begin_ballot(TimePoint now) {
   round_ = std::max(round_, promised_ >> proposer_bits) + 1;
   const std::uint64_t place = installed_.server(self_.name).value_or(0);
   proposer_->ballot = round_ << proposer_bits | place;
+  ++proposer_->ballots;
   proposer_->promised = false;
   proposer_->yes.clear();
   proposer_->highest_accepted = 0;
@@ -115,8 +115,7 @@ void EpochEngine::begin_ballot(TimePoint now) {
 }
 
 void EpochEngine::tick(TimePoint now) {
-  if (!proposer_ || now - proposer_->began < proposer_->patience) return;
-  proposer_->patience = std::min(2 * proposer_->patience, most_patience * retry_);
+  if (!proposer_ || now - proposer_->began < patience_.nominal(proposer_->ballots)) return;
   proposer_->lacking = names_of_members(installed_);
   std::erase_if(proposer_->lacking, [&](const auto& name) { return proposer_->has(name); });
   begin_ballot(now);

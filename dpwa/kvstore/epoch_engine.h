@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/epoch.h"
@@ -110,7 +111,7 @@ class EpochEngine {
     std::uint64_t highest_accepted = 0;
     TimePoint proposed{};
     TimePoint began{};  // of this ballot, or of the votes
-    Duration patience{};
+    unsigned ballots = 0;
     std::vector<std::string> lacking;  // that did not answer the ballot before
 
     bool has(const std::string& name) const;
@@ -135,7 +136,7 @@ class EpochEngine {
   void send_to_members(const Epoch& epoch, const EpochMessage& message);
 
   MemberId self_;
-  const Duration retry_;
+  const Backoff patience_;  // with a ballot, or with its votes
   Epoch installed_;
   std::uint64_t promised_ = 0;
   std::uint64_t accepted_ballot_ = 0;

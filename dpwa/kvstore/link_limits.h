@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/time.h"
 
 // Limits of the connections between the processes of a store: to a server, from a worker or from
@@ -11,9 +12,10 @@
 namespace dpwa::kvstore {
 
 inline constexpr Duration connect_time = std::chrono::seconds(2);  // TCP, TLS and HELLO
-// Between two attempts to connect: first this long, then twice as long each time.
-inline constexpr Duration first_pause = std::chrono::milliseconds(50);
+// Between two attempts to connect: 25 to 50 ms first.
 inline constexpr Duration longest_pause = std::chrono::seconds(1);
+inline constexpr Backoff between_connects{std::chrono::microseconds(37500), longest_pause * 3 / 4,
+                                          1. / 3};
 // For one frame, beside the time that its bytes take over the slowest line. A worker gives up
 // sooner than a server: it keeps its requests and sends them again over the next connection, while
 // messages that wait in a server are lost with the connection.

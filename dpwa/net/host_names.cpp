@@ -104,7 +104,7 @@ bool same_addresses(std::vector<std::string> some, std::vector<std::string> othe
 bool ResolvePauses::begin(const std::string& host, TimePoint now) {
   Entry& entry = entries_[host];
   if (entry.under_way || now < entry.next || under_way_ >= most_at_once) return false;
-  if (entry.next != TimePoint::min() && now - entry.next > longest_pause) entry.pause = first_pause;
+  if (entry.next != TimePoint::min() && now - entry.next > pauses.max) entry.without_news = 0;
   entry.under_way = true;
   ++under_way_;
   return true;
@@ -113,9 +113,8 @@ bool ResolvePauses::begin(const std::string& host, TimePoint now) {
 void ResolvePauses::answered(const std::string& host, bool is_news, TimePoint now) {
   Entry& entry = entries_[host];
   if (std::exchange(entry.under_way, false)) --under_way_;
-  if (is_news) entry.pause = first_pause;
-  entry.next = now + entry.pause;
-  entry.pause = std::min(2 * entry.pause, longest_pause);
+  if (is_news) entry.without_news = 0;
+  entry.next = now + pauses.nominal(++entry.without_news);
 }
 
 std::vector<std::string> addresses_now(const PeerAddress& peer) {

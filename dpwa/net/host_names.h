@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/time.h"
 #include "dpwa/net/peer_address.h"
 
@@ -21,8 +22,7 @@ namespace dpwa::net {
 // each time, and only so many names at once. Pure.
 class ResolvePauses {
  public:
-  static constexpr Duration first_pause = std::chrono::seconds(1);
-  static constexpr Duration longest_pause = std::chrono::seconds(10);
+  static constexpr Backoff pauses{std::chrono::seconds(1), std::chrono::seconds(10), 0};
   static constexpr std::size_t most_at_once = 4;
 
   // Whether to ask now; if so, the question is under way until answered().
@@ -32,7 +32,7 @@ class ResolvePauses {
  private:
   struct Entry {
     bool under_way = false;
-    Duration pause = first_pause;
+    unsigned without_news = 0;  // answers in a row
     TimePoint next = TimePoint::min();
   };
   std::map<std::string, Entry> entries_;

@@ -1,6 +1,5 @@
 #include "dpwa/net/store_link.h"
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -24,7 +23,7 @@ StoreLink::StoreLink(asio::io_context& io, LocalProcess& local, Options options)
       wake_(io),
       again_(io),
       over_(io),
-      random_(static_cast<std::minstd_rand::result_type>(local.incarnation)),
+      random_(local.incarnation),
       grace_(SteadyClock::now()) {}
 
 void StoreLink::start() {
@@ -65,7 +64,7 @@ asio::awaitable<IoResult<wire::Welcome>> StoreLink::connect(Connection& connecti
 
 asio::awaitable<void> StoreLink::run() {
   const auto self = shared_from_this();
-  Duration pause = kvstore::first_pause;
+  unsigned failures = 0;  // in a row
   while (!stopped_) {
     const Incoming::Target target = [this](auto type, auto head, auto bytes) {
       return target_of(type, head, bytes);
@@ -75,7 +74,7 @@ asio::awaitable<void> StoreLink::run() {
     const auto welcome = co_await connect(*connection);
     const bool made = welcome && !stopped_;
     if (made) {
-      pause = kvstore::first_pause;
+      failures = 0;
       grace_.connected();
       connected_ = writing_ = true;
       connected(*welcome);
@@ -96,9 +95,7 @@ asio::awaitable<void> StoreLink::run() {
     connection->close();
     if (stopped_) break;
     if (made && options_.redials_at_once) continue;
-    std::uniform_real_distribution<double> jitter(0.5, 1);
-    again_.expires_after(std::chrono::duration_cast<Duration>(pause * jitter(random_)));
-    pause = std::min<Duration>(2 * pause, kvstore::longest_pause);
+    again_.expires_after(kvstore::between_connects.delay(++failures, random_));
     co_await again_.async_wait(as_result);
   }
 }

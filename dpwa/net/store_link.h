@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/log/log.h"
@@ -95,7 +95,7 @@ class StoreLink : public std::enable_shared_from_this<StoreLink> {
   bool connected_ = false;
   bool writing_ = false;
   bool stopped_ = false;
-  std::minstd_rand random_;
+  Random random_;
   StartGrace grace_;
 };
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/invariant.h"
-#include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa {
@@ -28,15 +28,6 @@ struct FlowControl {
   double after_time(double score, double seconds) const {
     return std::max(score, std::min(initial, score + recovery_per_second * std::max(seconds, 0.0)));
   }
-};
-
-// Exponential back-off with jitter. `failures` counts the failures in a row, 1 for the first.
-struct Backoff {
-  Duration initial = std::chrono::milliseconds(100);
-  Duration max = std::chrono::seconds(5);
-  double jitter = 0.5;  // the delay is drawn from [1 - jitter, 1 + jitter] times the nominal one
-
-  Duration delay(unsigned failures, Random& random) const;
 };
 
 // How long a peer took to answer.
@@ -90,7 +81,7 @@ inline bool is_slower(const AnswerTime& answer, std::span<Duration> others) {
 // last eight answers were late: 8 times as long as the answer took, then 16, then 32 times. So it
 // delays at most a ninth of the pulls from its first late answer on, and is still asked.
 inline Duration rest_after(Duration took, unsigned lately) {
-  return took * 8 * (1 << std::min(lately > 0 ? lately - 1 : 0, 2U));
+  return Backoff{took * 8, took * 32}.nominal(lately);
 }
 
 }  // namespace dpwa

@@ -210,9 +210,9 @@ void Membership::failed(const std::string& name, TimePoint now) {
   // Each wrong suspicion doubles the failures that the next one takes.
   const unsigned needed =
       member.vouched_for() ? options_.suspect_after << std::min(member.refutations, 4U) : 1;
-  if (!member.vouched_for())
-    member.meet_at = now + meet_pause * (1U << std::min(member.failures, 6U));
-  if (++member.failures < needed) return;
+  ++member.failures;
+  if (!member.vouched_for()) member.meet_at = now + meet_pause.nominal(member.failures);
+  if (member.failures < needed) return;
   const MemberStatus before = member.status();
   member.heard = TimePoint::min();
   if (member.claim.status == MemberStatus::alive) {

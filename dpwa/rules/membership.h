@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
@@ -48,7 +49,7 @@ class Membership {
   static constexpr std::uint32_t max_refutation = 1U << 31;  // that a message carries
   // Names that were only heard of may be invented: one that does not answer is asked again after
   // this, then twice that each time, and is forgotten once it has been held dead for a minute.
-  static constexpr Duration meet_pause = std::chrono::seconds(2);
+  static constexpr Backoff meet_pause{std::chrono::seconds(2), std::chrono::seconds(128), 0};
   static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
   // `seeds`: the other nodes of the file.

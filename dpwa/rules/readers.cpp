@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dpwa/base/backoff.h"
+
 namespace dpwa {
 
 namespace {
@@ -58,10 +60,9 @@ void Readers::end(const Caller& caller, Duration held, bool whole, TimePoint now
     const bool again = account.stalls == 0 || account.stalled <= now - held;
     if (held >= stall && again) ++account.stalls;
     if (held >= stall) account.stalled = now;
-    const unsigned doublings = std::min(held >= stall ? account.stalls - 1 : account.stalls, 6U);
-    const Duration pause = 3 * std::min(held, longest_pause);
-    account.busy_until =
-        std::max(account.busy_until, now + std::min(longest_pause, pause * (1U << doublings)));
+    const unsigned stalls = std::min(held >= stall ? account.stalls : account.stalls + 1, 7U);
+    const Backoff pauses{3 * std::min(held, longest_pause), longest_pause};
+    account.busy_until = std::max(account.busy_until, now + pauses.nominal(stalls));
   }
   if (account.in_flight == 0 && account.stalls == 0 && account.busy_until <= now)
     accounts_.erase(found);

@@ -16,6 +16,7 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/engine/sockets.h"
+#include "dpwa/base/backoff.h"
 
 namespace dpwa::collective {
 namespace {
@@ -93,13 +94,11 @@ std::string problem_of(c10d::Store& store, const GroupOptions& options, const st
 // client write to stderr, and could not be stopped.
 std::optional<std::string> outcome_of(c10d::Store& store, std::chrono::milliseconds limit,
                                       const std::stop_token& stop) {
-  constexpr std::chrono::milliseconds longest_pause(20);
+  constexpr Backoff pauses{std::chrono::microseconds(250), std::chrono::milliseconds(20)};
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::chrono::microseconds pause(250);
-  while (!store.check({outcome_key})) {
+  for (unsigned looks = 1; !store.check({outcome_key}); ++looks) {
     if (stop.stop_requested() || std::chrono::steady_clock::now() >= deadline) return std::nullopt;
-    std::this_thread::sleep_for(pause);
-    pause = std::min<std::chrono::microseconds>(pause * 3 / 2, longest_pause);
+    std::this_thread::sleep_for(pauses.nominal(looks));
   }
   return store.get_to_str(outcome_key);
 }
