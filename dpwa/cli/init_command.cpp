@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dpwa/base/atomic_file.h"
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/cluster_template.h"
@@ -61,8 +62,7 @@ NodeEntry resolve_host(const std::string& host, const std::string& option) {
   if (host.empty() || host.find_first_not_of(plain) != std::string::npos) {
     throw CLI::ValidationError(option, config::shown(host) + " is not a host" + accepted);
   }
-  config::Resolver resolver;
-  const config::Resolved& resolved = resolver.resolve(host);
+  const Resolved resolved = dpwa::resolve_host(host);
   if (resolved.addresses.empty()) {
     throw CLI::ValidationError(
         option, config::shown(host) + " cannot be resolved (" + resolved.error + ")" + accepted);

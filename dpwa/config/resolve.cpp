@@ -36,12 +36,11 @@ struct Question {
   std::optional<Resolved> answer DPWA_GUARDED_BY(mutex);
 };
 
-Resolved ask_until(const std::stop_token& stop, const std::string& host,
-                   const std::function<Resolved(const std::string& host)>& ask) {
+Resolved ask_until(const std::stop_token& stop, const std::string& host) {
   const auto question = std::make_shared<Question>();
-  start_background_thread([question, host, ask] {
+  start_background_thread([question, host] {
     name_thread("dpwa-resolve");
-    Resolved answer = ask(host);
+    Resolved answer = resolve_host(host);
     const MutexLock lock(question->mutex);
     question->answer = std::move(answer);
     question->changed.notify_all();
@@ -122,7 +121,7 @@ class Endpoints {
 const Resolved& Resolver::resolve(const std::string& host) {
   const auto found = known_.find(host);
   if (found != known_.end()) return found->second;
-  Resolved resolved = gives_up_at ? ask_until(*gives_up_at, host, ask_) : ask_(host);
+  Resolved resolved = gives_up_at ? ask_until(*gives_up_at, host) : resolve_host(host);
   return known_.emplace(host, std::move(resolved)).first->second;
 }
 

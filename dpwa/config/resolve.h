@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <stop_token>
 #include <string>
@@ -13,19 +12,12 @@
 
 namespace dpwa::config {
 
-using dpwa::Resolved;
-
 // Host names to addresses, each name asked once.
 class Resolver {
  public:
-  // `ask` is for tests; it may outlive this object, see GivesUp.
-  explicit Resolver(std::function<Resolved(const std::string& host)> ask = resolve_host)
-      : ask_(std::move(ask)) {}
-
   const Resolved& resolve(const std::string& host);
 
  private:
-  const std::function<Resolved(const std::string& host)> ask_;
   std::map<std::string, Resolved> known_;
 };
 

@@ -1,68 +1,71 @@
 #include "adapters/collective/engine/sockets.h"
 
-#include <arpa/inet.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <resolv.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
+#include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
-#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/rendezvous.h"
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/port_holder.h"
+#include "dpwa/base/resolve_host.h"
 
 namespace dpwa::collective {
 
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+using Endpoint = boost::asio::ip::tcp::endpoint;
 
-Addresses resolve(const std::string& host, std::uint16_t port, int kind) {
-  addrinfo hints{};
-  hints.ai_socktype = kind;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int problem = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (problem != 0) throw std::runtime_error(host + ": " + gai_strerror(problem));
-  return {found, &freeaddrinfo};
+// At least one.
+std::vector<Endpoint> resolve(const std::string& host, std::uint16_t port) {
+  const Resolved resolved = resolve_host(host);
+  if (resolved.addresses.empty()) throw std::runtime_error(host + ": " + resolved.error);
+  std::vector<Endpoint> found;
+  for (const std::string& address : resolved.addresses)
+    found.emplace_back(boost::asio::ip::make_address(address), port);
+  return found;
 }
 
-std::string numeric(const sockaddr* address, socklen_t length) {
-  std::array<char, NI_MAXHOST> text{};
-  getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
-  return text.data();
+Endpoint bound_to(int descriptor) {
+  Endpoint bound;
+  auto length = static_cast<socklen_t>(bound.capacity());
+  if (getsockname(descriptor, bound.data(), &length) == 0) bound.resize(length);
+  return bound;
+}
+
+std::string numeric(const Endpoint& endpoint) {
+  return endpoint.address().to_string();
 }
 
 }  // namespace
 
 ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port) {
-  const auto addresses = resolve(host, port, SOCK_STREAM);
   int problem = 0;
   std::string tried;
-  for (const auto* at = addresses.get(); at != nullptr; at = at->ai_next) {
-    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  for (const Endpoint& at : resolve(host, port)) {
+    const int fd = socket(at.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) {
       problem = errno;
       continue;
     }
     const int on = 1;
     if (port != 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, at->ai_addr, at->ai_addrlen) == 0 && ::listen(fd, SOMAXCONN) == 0) {
+    if (bind(fd, at.data(), at.size()) == 0 && ::listen(fd, SOMAXCONN) == 0) {
       descriptor_ = fd;
       break;
     }
     problem = errno;
-    tried = numeric(at->ai_addr, at->ai_addrlen);
+    tried = numeric(at);
     ::close(fd);
   }
   if (descriptor_ < 0) {
@@ -71,12 +74,9 @@ ListeningSocket::ListeningSocket(const std::string& host, std::uint16_t port) {
                             "cannot listen on " + host + ":" + std::to_string(port) +
                                 (holder.empty() ? "" : ", which " + holder + " has"));
   }
-  sockaddr_storage bound{};
-  socklen_t length = sizeof bound;
-  getsockname(descriptor_, reinterpret_cast<sockaddr*>(&bound), &length);
-  address_ = numeric(reinterpret_cast<const sockaddr*>(&bound), length);
-  port_ = ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                            : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+  const Endpoint bound = bound_to(descriptor_);
+  address_ = numeric(bound);
+  port_ = bound.port();
 }
 
 WithoutNameServers::WithoutNameServers() {
@@ -95,10 +95,10 @@ ListeningSocket::~ListeningSocket() {
 namespace {
 
 // 0, or the reason why there was no connection before the deadline.
-int try_to_connect(const addrinfo& to, std::chrono::steady_clock::time_point deadline) {
-  const int fd = socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+int try_to_connect(const Endpoint& to, std::chrono::steady_clock::time_point deadline) {
+  const int fd = socket(to.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return errno;
-  int problem = ::connect(fd, to.ai_addr, to.ai_addrlen) == 0 ? 0 : errno;
+  int problem = ::connect(fd, to.data(), to.size()) == 0 ? 0 : errno;
   if (problem == EINPROGRESS) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
@@ -118,37 +118,33 @@ int try_to_connect(const addrinfo& to, std::chrono::steady_clock::time_point dea
 
 std::string await_listener(const std::string& host, std::uint16_t port,
                            std::chrono::milliseconds limit) {
-  constexpr std::chrono::milliseconds longest_pause(50);
+  constexpr Backoff pauses{std::chrono::milliseconds(2), std::chrono::milliseconds(50)};
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  for (std::chrono::milliseconds pause(2);; pause = std::min(2 * pause, longest_pause)) {
-    const auto addresses = resolve(host, port, SOCK_STREAM);
+  for (unsigned tries = 1;; ++tries) {
     int problem = 0;
-    for (const auto* at = addresses.get(); at != nullptr; at = at->ai_next) {
-      problem = try_to_connect(*at, deadline);
-      if (problem == 0) return numeric(at->ai_addr, at->ai_addrlen);
+    for (const Endpoint& at : resolve(host, port)) {
+      problem = try_to_connect(at, deadline);
+      if (problem == 0) return numeric(at);
     }
     if (std::chrono::steady_clock::now() >= deadline) {
       throw std::system_error(problem, std::generic_category(), "nothing answers");
     }
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pauses.nominal(tries));
   }
 }
 
 std::string address_towards(const std::string& host) {
   const std::string what = "finding the own address towards " + host;
   try {
-    const auto addresses = resolve(host, 9, SOCK_DGRAM);
     int problem = 0;
-    for (const auto* at = addresses.get(); at != nullptr; at = at->ai_next) {
-      const int fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-      sockaddr_storage own{};
-      socklen_t length = sizeof own;
+    for (const Endpoint& at : resolve(host, 9)) {
+      const int fd = socket(at.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
       // Connecting a datagram socket chooses the route and sends nothing.
-      const bool found = fd >= 0 && ::connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
-                         getsockname(fd, reinterpret_cast<sockaddr*>(&own), &length) == 0;
+      const bool found = fd >= 0 && ::connect(fd, at.data(), at.size()) == 0;
       problem = errno;
+      const std::string own = found ? numeric(bound_to(fd)) : "";
       if (fd >= 0) ::close(fd);
-      if (found) return numeric(reinterpret_cast<const sockaddr*>(&own), length);
+      if (found) return own;
     }
     throw std::system_error(problem, std::generic_category(), "no route");
   } catch (const std::exception& error) {

@@ -183,14 +183,14 @@ TEST_CASE("a load that waits for a name server ends with its owner") {
     std::promise<void> answers;
   };
   const auto server = std::make_shared<NameServer>();
+  const ResolverDouble resolver([server](const std::string&) {
+    server->asked.set_value();
+    server->answers.get_future().wait();
+    return Resolved();
+  });
   {
-    BackgroundReload reload([server] {
-      config::Resolver resolver([server](const std::string&) {
-        server->asked.set_value();
-        server->answers.get_future().wait();
-        return config::Resolved();
-      });
-      resolver.resolve("w2.example");
+    BackgroundReload reload([] {
+      config::Resolver().resolve("w2.example");
       return cluster();
     });
     reload.begin();
