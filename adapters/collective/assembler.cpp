@@ -186,8 +186,7 @@ void Assembler::work() {
 }
 
 void Assembler::tell_of_failure(const std::string& what) {
-  if (limiter_.pass(what, SteadyClock::now()))
-    log(LogLevel::warn, "collective", "cannot look for a group: " + what);
+  log(limiter_, what, LogLevel::warn, "collective", "cannot look for a group: " + what);
   const MutexLock lock(mutex_);
   problem_ = what;
 }

@@ -132,8 +132,8 @@ void RankWatch::work() {
     } catch (const std::bad_alloc&) {
       throw;
     } catch (const std::exception& error) {  // such as no file descriptors for now
-      if (limiter_.pass(error.what(), SteadyClock::now()))
-        log(LogLevel::warn, "collective", std::string("cannot ask the others: ") + error.what());
+      log(limiter_, error.what(), LogLevel::warn, "collective",
+          std::string("cannot ask the others: ") + error.what());
     }
     lock.lock();
   }

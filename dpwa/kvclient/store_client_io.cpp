@@ -110,10 +110,8 @@ void StoreClient::note_refusal(Refusal::Reason reason, std::string problem) {
   const MutexLock lock(mutex_);
   const bool same = refusal_ && refusal_->reason == reason && refusal_->problem == problem;
   // Other reasons end the process, which says so.
-  if (reason == Refusal::Reason::name_taken) {
-    if (const auto held_back = limiter_.pass(problem, now))
-      log(LogLevel::warn, "kvstore", "not admitted yet: " + problem + since_words(*held_back));
-  }
+  if (reason == Refusal::Reason::name_taken)
+    log(limiter_, problem, LogLevel::warn, "kvstore", "not admitted yet: " + problem);
   refusal_ = Refusal{reason, std::move(problem), same ? refusal_->first : now, now};
 }
 

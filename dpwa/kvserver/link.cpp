@@ -1,6 +1,5 @@
 #include "dpwa/kvserver/link.h"
 
-#include <chrono>
 #include <utility>
 
 #include "dpwa/kvserver/limits.h"
@@ -44,12 +43,9 @@ void Link::failed(const net::Failure& failure, LogLevel level, bool was_connecte
 void Link::not_reached(const net::Failure& failure, LogLevel level) {
   if (is_stopped() || expects_end_) return;
   const bool early = level == LogLevel::info;
-  const auto held_back = limiter_.pass((early ? "early " : "") + net::log_key(failure),
-                                       std::chrono::steady_clock::now());
-  if (!held_back) return;
-  log(level, "kvserver",
+  log(limiter_, (early ? "early " : "") + net::log_key(failure), level, "kvserver",
       (early ? "not there yet: server '" : "cannot reach server '") + name() +
-          "': " + failure.detail + since_words(*held_back));
+          "': " + failure.detail);
 }
 
 }  // namespace dpwa::kvserver

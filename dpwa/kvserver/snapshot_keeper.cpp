@@ -104,8 +104,7 @@ void SnapshotKeeper::serve_disk() {
 }
 
 void SnapshotKeeper::warn(const std::string& line) {
-  const auto held_back = limiter_.pass("snapshot", SteadyClock::now());
-  if (held_back) log(LogLevel::warn, "kvserver", line + since_words(*held_back));
+  log(limiter_, "snapshot", LogLevel::warn, "kvserver", line);
 }
 
 void SnapshotKeeper::tick(TimePoint now) {

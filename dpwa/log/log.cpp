@@ -128,4 +128,10 @@ std::string since_words(unsigned held_back) {
   return held_back > 0 ? " (" + std::to_string(held_back) + " times since)" : "";
 }
 
+void log(LogLimiter& limiter, const std::string& key, LogLevel level, std::string_view subsystem,
+         const std::string& message) {
+  const auto held_back = limiter.pass(key, std::chrono::steady_clock::now());
+  if (held_back) log(level, subsystem, message + since_words(*held_back));
+}
+
 }  // namespace dpwa

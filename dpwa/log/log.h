@@ -62,4 +62,8 @@ class LogLimiter {
 // To be appended to a message that passed: "" or " (3 times since)".
 std::string since_words(unsigned held_back);
 
+// Logs the message unless the limiter holds it back now, with the number of those held back before.
+void log(LogLimiter& limiter, const std::string& key, LogLevel level, std::string_view subsystem,
+         const std::string& message);
+
 }  // namespace dpwa

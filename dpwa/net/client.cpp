@@ -236,11 +236,8 @@ void Client::hear_others() {
 void Client::write_log() {
   for (const LogEntry& entry : engine_.take_log()) {
     const bool of_members = entry.subject == LogEntry::Subject::members;
-    LogLimiter& limiter = of_members ? members_limiter_ : limiter_;
-    const auto held_back = limiter.pass(entry.key, SteadyClock::now());
-    if (held_back)
-      log(level_of(entry.weight), of_members ? "members" : "tx",
-          entry.text + since_words(*held_back));
+    log(of_members ? members_limiter_ : limiter_, entry.key, level_of(entry.weight),
+        of_members ? "members" : "tx", entry.text);
   }
 }
 

@@ -152,10 +152,8 @@ void Server::stop() {
 }
 
 void Server::report(const net::Failure& failure, const std::string& address) {
-  const std::string key = net::log_key(failure) + ' ' + address;
-  const auto held_back = limiter_.pass(key, std::chrono::steady_clock::now());
-  if (held_back)
-    log(LogLevel::warn, "rx", address + ": " + failure.detail + since_words(*held_back));
+  log(limiter_, net::log_key(failure) + ' ' + address, LogLevel::warn, "rx",
+      address + ": " + failure.detail);
 }
 
 }  // namespace dpwa
