@@ -1,13 +1,12 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "dpwa/security/key_file.h"
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
 
@@ -24,23 +23,18 @@ class Trainers {
 
   void start(const std::vector<std::string>& options) {
     nodes_.clear();
-    for (std::size_t i = 0; i < run_.names().size(); ++i)
-      nodes_.emplace_back(command_of(i, options), log_of(run_.names()[i]));
+    for (const std::string& name : run_.names()) nodes_.push_back(trainer(name, options));
   }
   void start_again(std::size_t index, const std::vector<std::string>& options) {
-    nodes_.at(index) = test::ChildProcess(command_of(index, options), log_of(run_.names()[index]));
+    nodes_.at(index) = trainer(run_.names()[index], options);
   }
 
   test::ChildProcess& node(std::size_t index) { return nodes_.at(index); }
   std::string logs() const { return run_.logs(); }
   std::string directory() const { return run_.directory(); }
-  std::string log(std::size_t index) const {
-    std::ifstream file(log_of(run_.names()[index]));
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
+  std::string log(std::size_t index) const { return run_.log(run_.names()[index]); }
   nlohmann::json result(std::size_t index) const {
-    return nlohmann::json::parse(
-        std::ifstream(run_.directory() / (run_.names()[index] + ".result.json")));
+    return test::training_result(run_, run_.names()[index]);
   }
   // Whether `dpwa status --check` finds no problem.
   bool are_well() const {
@@ -49,25 +43,13 @@ class Trainers {
     return check.wait(test::run_patience) == 0;
   }
   // Of the first one, in its metrics.
-  std::size_t steps() const {
-    std::ifstream metrics(run_.directory() / (run_.names().front() + ".metrics.jsonl"));
-    std::size_t lines = 0;
-    for (std::string line; std::getline(metrics, line);) ++lines;
-    return lines;
-  }
+  std::size_t steps() const { return test::training_lines(run_, run_.names().front()); }
   bool train() const { return steps() > 0; }
 
  private:
-  std::vector<std::string> command_of(std::size_t index,
-                                      const std::vector<std::string>& options) const {
-    std::vector<std::string> command{
-        DPWA_TRAIN,  "--config",  run_.file(), "--name",  run_.names()[index], "--data",
-        "synthetic", "--threads", "1",         "--quiet", "--run-dir",         run_.directory()};
-    command.insert(command.end(), options.begin(), options.end());
-    return command;
-  }
-  std::filesystem::path log_of(const std::string& name) const {
-    return run_.directory() / (name + ".log");
+  test::ChildProcess trainer(const std::string& name, std::vector<std::string> options) const {
+    options.emplace_back("--quiet");
+    return test::start_training(run_, name, options);
   }
 
   test::ClusterRun run_;

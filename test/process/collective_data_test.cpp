@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 #include "test/support/temporary_directory.h"
 
 // How nodes of dpwa-train with backend: collective share their data: one order, one position.
@@ -26,19 +25,14 @@ std::vector<nlohmann::json> train(std::size_t nodes, const std::vector<std::stri
   const test::ClusterRun cluster(nodes, "backend: collective\ncollective: {start_wait_ms: 60s}");
   std::vector<test::ChildProcess> processes;
   for (const auto& name : cluster.names()) {
-    std::vector<std::string> command{DPWA_TRAIN, "--config", cluster.file(), "--name",
-                                     name,       "--data",   "synthetic",    "--threads",
-                                     "1",        "--quiet",  "--run-dir",    cluster.directory()};
-    command.insert(command.end(), options.begin(), options.end());
-    processes.emplace_back(command, cluster.directory() / (name + ".log"));
+    processes.push_back(test::start_training(cluster, name, options));
   }
   std::vector<nlohmann::json> results;
   for (std::size_t i = 0; i < nodes; ++i) {
     const auto code = processes[i].wait(2 * test::run_patience);
     INFO(cluster.logs());
     REQUIRE(code == 0);
-    results.push_back(nlohmann::json::parse(
-        std::ifstream(cluster.directory() / (cluster.names()[i] + ".result.json"))));
+    results.push_back(test::training_result(cluster, cluster.names()[i]));
   }
   return results;
 }
@@ -123,33 +117,14 @@ TEST_CASE("nodes with samples of their own admit one that was frozen, at their s
       3, "backend: collective\ncollective: {on_lost_rank: " + policy + ", lost_after_ms: 700}");
   std::map<std::string, test::ChildProcess> nodes;
   for (const std::string& name : cluster.names()) {
-    const std::vector<std::string> command{DPWA_TRAIN,
-                                           "--config",
-                                           cluster.file(),
-                                           "--name",
-                                           name,
-                                           "--data",
-                                           "synthetic",
-                                           "--split",
-                                           "dirichlet:0.5",
-                                           "--threads",
-                                           "1",
-                                           "--quiet",
-                                           "--step-time",
-                                           "10",
-                                           "--steps",
-                                           std::to_string(steps),
-                                           "--run-dir",
-                                           cluster.directory()};
-    nodes.emplace(name, test::ChildProcess(command, cluster.directory() / (name + ".log")));
+    nodes.emplace(name, test::start_training(cluster, name,
+                                             {"--split", "dirichlet:0.5", "--quiet", "--step-time",
+                                              "10", "--steps", std::to_string(steps)}));
   }
   const auto says = [&](const std::string& name, const std::string& words) {
     return test::holds_in_time([&] { return test::has(cluster.log(name), words); });
   };
-  const auto made = [&](const std::string& name) {
-    const std::string lines = test::read_text(cluster.directory() / (name + ".metrics.jsonl"));
-    return std::ranges::count(lines, '\n');
-  };
+  const auto made = [&](const std::string& name) { return test::training_lines(cluster, name); };
   REQUIRE(test::holds_in_time([&] { return made("w3") > 30; }));
   nodes.at("w3").signal(SIGSTOP);
   INFO(cluster.logs());
@@ -162,8 +137,7 @@ TEST_CASE("nodes with samples of their own admit one that was frozen, at their s
     const auto code = nodes.at(name).wait(2 * test::run_patience);
     INFO(cluster.logs());
     REQUIRE(code == 0);
-    results.push_back(
-        nlohmann::json::parse(std::ifstream(cluster.directory() / (name + ".result.json"))));
+    results.push_back(test::training_result(cluster, name));
     CHECK(results.back()["steps"] == steps);
     CHECK(results.back()["averaged_model"]["participants"] == 3);
     CHECK(results.back()["averaged_model"]["test_loss"] ==

@@ -10,7 +10,7 @@
 
 #include "dpwa/config/config.h"
 #include "dpwa/net/status_query.h"
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/temporary_directory.h"
@@ -37,26 +37,11 @@ class TrainRun {
     processes_.emplace("s1", test::start_server(run_.file(), "s1"));
   }
   void start(const std::string& name, int steps, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command{DPWA_TRAIN,
-                                     "--config",
-                                     run_.file(),
-                                     "--name",
-                                     name,
-                                     "--data",
-                                     "synthetic",
-                                     "--steps",
-                                     std::to_string(steps),
-                                     "--threads",
-                                     "1",
-                                     "--step-time",
-                                     "10",
-                                     "--lr",
-                                     "0.01",
-                                     "--run-dir",
-                                     run_.directory()};
-    command.insert(command.end(), more.begin(), more.end());
+    std::vector<std::string> options{"--steps", std::to_string(steps), "--step-time", "10", "--lr",
+                                     "0.01"};
+    options.insert(options.end(), more.begin(), more.end());
     processes_.erase(name);
-    processes_.emplace(name, test::ChildProcess(command, run_.directory() / (name + ".log")));
+    processes_.emplace(name, test::start_training(run_, name, options));
   }
   test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
   bool has(const std::string& name, const std::string& words) const {
@@ -74,12 +59,9 @@ class TrainRun {
   std::string all() const { return run_.logs() + run_.log("s1"); }
 
   std::string result_text(const std::string& name) const {
-    std::ifstream file(run_.directory() / (name + ".result.json"));
-    return {std::istreambuf_iterator<char>(file), {}};
+    return test::read_text(run_.directory() / (name + ".result.json"));
   }
-  Json result(const std::string& name) const {
-    return Json::parse(result_text(name), nullptr, false);
-  }
+  Json result(const std::string& name) const { return test::training_result(run_, name); }
   std::vector<Json> steps(const std::string& name) const {
     std::vector<Json> found;
     std::ifstream file(run_.directory() / (name + ".metrics.jsonl"));

@@ -5,7 +5,6 @@
 #include <boost/endian/conversion.hpp>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 #include "test/support/temporary_directory.h"
 
 // dpwa-train with servers of the store, killed as a whole and started again with --resume: with
@@ -45,34 +44,23 @@ class Life {
   void start(std::uint64_t steps, const std::string& step_ms = "0") {
     processes_.emplace("s1", test::start_server(run_.file(), "s1"));
     for (const std::string& name : workers) {
-      const std::vector<std::string> command{DPWA_TRAIN,
-                                             "--config",
-                                             run_.file(),
-                                             "--name",
-                                             name,
-                                             "--data",
-                                             "synthetic",
-                                             "--threads",
-                                             "1",
-                                             "--quiet",
-                                             "--optimizer",
-                                             "momentum",
-                                             "--schedule",
-                                             "constant",
-                                             "--steps",
-                                             std::to_string(steps),
-                                             "--step-time",
-                                             step_ms,
-                                             "--run-dir",
-                                             run_.directory(),
-                                             "--save",
-                                             run_.directory() / "{node}.safetensors",
-                                             "--checkpoint",
-                                             checkpoints(),
-                                             "--checkpoint-every",
-                                             "10",
-                                             "--resume"};
-      processes_.emplace(name, test::ChildProcess(command, run_.directory() / (name + ".log")));
+      const test::ClusterRun::Arguments options{"--quiet",
+                                                "--optimizer",
+                                                "momentum",
+                                                "--schedule",
+                                                "constant",
+                                                "--steps",
+                                                std::to_string(steps),
+                                                "--step-time",
+                                                step_ms,
+                                                "--save",
+                                                run_.directory() / "{node}.safetensors",
+                                                "--checkpoint",
+                                                checkpoints(),
+                                                "--checkpoint-every",
+                                                "10",
+                                                "--resume"};
+      processes_.emplace(name, test::start_training(run_, name, options));
     }
   }
   // All workers end well at the same step and clock; their one model.
@@ -82,7 +70,7 @@ class Life {
       const auto code = processes_.at(name).wait(2 * test::run_patience);
       INFO(logs());
       REQUIRE(code == 0);
-      const Json result = Json::parse(std::ifstream(run_.directory() / (name + ".result.json")));
+      const Json result = test::training_result(run_, name);
       CHECK(result["steps"] == steps);
       CHECK(result["clock"] == steps);
       models.push_back(tensors(name));

@@ -1,13 +1,12 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 #include "test/support/eventually.h"
 
 // dpwa-train with servers of the store, while a worker is frozen.
@@ -25,11 +24,9 @@ class TrainRun {
     for (const std::string name : {"s1", "s2"})
       processes_.emplace(name, test::start_server(run_.file(), name));
     for (const std::string& name : run_.names()) {
-      const std::vector<std::string> command{
-          DPWA_TRAIN,    "--config", run_.file(),           "--name",        name, "--data",
-          "synthetic",   "--steps",  std::to_string(steps), "--threads",     "1",  "--quiet",
-          "--step-time", "10",       "--run-dir",           run_.directory()};
-      processes_.emplace(name, test::ChildProcess(command, run_.directory() / (name + ".log")));
+      processes_.emplace(name, test::start_training(run_, name,
+                                                    {"--steps", std::to_string(steps), "--quiet",
+                                                     "--step-time", "10"}));
     }
   }
   test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
@@ -39,12 +36,7 @@ class TrainRun {
   }
   // So many more than it has made.
   bool makes_steps(const std::string& name, int more) const {
-    const auto made = [&] {
-      std::ifstream file(run_.directory() / (name + ".metrics.jsonl"));
-      int lines = 0;
-      for (std::string line; std::getline(file, line);) ++lines;
-      return lines;
-    };
+    const auto made = [&] { return static_cast<int>(test::training_lines(run_, name)); };
     const int wanted = made() + more;
     return test::eventually([&] { return made() >= wanted; }, test::run_patience);
   }
@@ -55,10 +47,10 @@ class TrainRun {
       INFO(run_.logs());
       REQUIRE(code == 0);
     }
-    const Json first = result("w1");
+    const Json first = test::training_result(run_, "w1");
     INFO(run_.logs());
     for (const std::string& name : run_.names()) {
-      const Json own = result(name);
+      const Json own = test::training_result(run_, name);
       INFO(own.dump(2));
       CHECK(own["clock"] <= steps_ + 1);  // a worker that returns after the end counts one more
       REQUIRE(own["averaged_model"].is_object());
@@ -68,10 +60,6 @@ class TrainRun {
   }
 
  private:
-  Json result(const std::string& name) const {
-    return Json::parse(std::ifstream(run_.directory() / (name + ".result.json")));
-  }
-
   const int steps_;
   test::ClusterRun run_;
   std::map<std::string, test::ChildProcess> processes_;
@@ -107,10 +95,7 @@ TEST_CASE("dpwa-train: a worker that is told to stop during its start tells the 
                               test::server_entries(1) + "}\n");
   test::ChildProcess server = test::start_server(run.file(), "s1");
   const auto start = [&](const std::string& name, const std::string& step_ms) {
-    return test::ChildProcess(
-        {DPWA_TRAIN, "--config", run.file(), "--name", name, "--data", "synthetic", "--steps",
-         "1000", "--threads", "1", "--quiet", "--step-time", step_ms, "--run-dir", run.directory()},
-        run.directory() / (name + ".log"));
+    return test::start_training(run, name, {"--steps", "1000", "--quiet", "--step-time", step_ms});
   };
   const auto says = [&](const std::string& name, const std::string& words) {
     return test::eventually([&] { return run.log(name).find(words) != std::string::npos; },

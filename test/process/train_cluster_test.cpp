@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <fstream>
-
-#include "test/process/cluster_run.h"
+#include "test/process/train_process.h"
 
 namespace dpwa {
 
@@ -10,19 +8,14 @@ TEST_CASE("four dpwa-train processes learn, and end with one and the same averag
   test::ClusterRun run(4, "gossip: {timeout_ms: 5s, start_wait_ms: 60s, finish_wait_ms: 60s}");
   std::vector<test::ChildProcess> nodes;
   for (const auto& name : run.names()) {
-    const std::vector<std::string> command{
-        DPWA_TRAIN, "--config", run.file(),  "--name", name,      "--data",    "synthetic",
-        "--steps",  "150",      "--threads", "1",      "--quiet", "--run-dir", run.directory()};
-    nodes.emplace_back(command, run.directory() / (name + ".log"));
+    nodes.push_back(test::start_training(run, name, {"--steps", "150", "--quiet"}));
   }
   for (auto& node : nodes) {
     const auto code = node.wait(2 * test::run_patience);
     INFO(run.logs());
     REQUIRE(code == 0);
   }
-  const auto result = [&run](const std::string& name) {
-    return nlohmann::json::parse(std::ifstream(run.directory() / (name + ".result.json")));
-  };
+  const auto result = [&run](const std::string& name) { return test::training_result(run, name); };
   const auto first = result("w1");
   INFO(first.dump(2));
   for (const auto& name : run.names()) {
