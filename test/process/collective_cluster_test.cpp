@@ -16,6 +16,13 @@ namespace {
 
 const std::string collective = "backend: collective\ncollective: {start_wait_ms: 60s";
 
+// The last line of a log.
+std::string last_line(const std::string& log) {
+  const auto end = log.find_last_not_of('\n');
+  const auto begin = log.rfind('\n', end);
+  return log.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
+}
+
 class Trainers {
  public:
   explicit Trainers(std::size_t count, const std::string& more = "}")
@@ -44,7 +51,18 @@ class Trainers {
   }
   // Of the first one, in its metrics.
   std::size_t steps() const { return test::training_lines(run_, run_.names().front()); }
-  bool train() const { return steps() > 0; }
+  // They train until they are told to stop.
+  void start_to_train() {
+    start({"--steps", "100000", "--step-time", "10"});
+    REQUIRE(test::eventually([&] { return steps() > 0; }, test::run_patience));
+  }
+  // It ends with 1; the last line that it says.
+  std::string reason_of_end(std::size_t index) {
+    const auto code = node(index).wait(test::run_patience);
+    INFO(logs());
+    REQUIRE(code == 1);
+    return last_line(log(index));
+  }
 
  private:
   test::ChildProcess trainer(const std::string& name, std::vector<std::string> options) const {
@@ -55,13 +73,6 @@ class Trainers {
   test::ClusterRun run_;
   std::vector<test::ChildProcess> nodes_;
 };
-
-// The last line of a log.
-std::string last_line(const std::string& log) {
-  const auto end = log.find_last_not_of('\n');
-  const auto begin = log.rfind('\n', end);
-  return log.substr(begin == std::string::npos ? 0 : begin + 1, end - begin);
-}
 
 }  // namespace
 
@@ -85,14 +96,10 @@ TEST_CASE("three dpwa-train processes train one model, bit for bit the same on a
 
 TEST_CASE("a killed trainer ends the others with 1 and one line that names it") {
   Trainers trainers(3);
-  trainers.start({"--steps", "100000", "--step-time", "10"});
-  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.start_to_train();
   trainers.node(0).signal(SIGKILL);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-    const auto code = trainers.node(i).wait(test::run_patience);
-    INFO(trainers.logs());
-    REQUIRE(code == 1);
-    const std::string line = last_line(trainers.log(i));
+    const std::string line = trainers.reason_of_end(i);
     CHECK(line.find("because backend collective needs every node: ") != std::string::npos);
     CHECK(line.find("'w1'") != std::string::npos);
   }
@@ -100,15 +107,11 @@ TEST_CASE("a killed trainer ends the others with 1 and one line that names it") 
 
 TEST_CASE("a stopped trainer ends the others with 1 once it has not answered for a while") {
   Trainers trainers(3);
-  trainers.start({"--steps", "100000", "--step-time", "10"});
-  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.start_to_train();
   trainers.node(1).signal(SIGSTOP);
   for (const std::size_t i : {std::size_t{0}, std::size_t{2}}) {
-    const auto code = trainers.node(i).wait(test::run_patience);
-    INFO(trainers.logs());
-    REQUIRE(code == 1);
     // One finds out, and tells the other.
-    const std::string line = last_line(trainers.log(i));
+    const std::string line = trainers.reason_of_end(i);
     const bool found = line.find("'w2' has not answered for") != std::string::npos;
     const bool heard = line.find("'w2' is lost") != std::string::npos;
     CHECK((found || heard));
@@ -122,7 +125,7 @@ TEST_CASE("a trainer that is told to stop ends all after one step, each with its
     Trainers trainers(3);
     trainers.start({"--steps", "100000", "--step-time", "5", "--checkpoint",
                     trainers.directory() + "/points"});
-    REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+    REQUIRE(test::eventually([&] { return trainers.steps() > 0; }, test::run_patience));
     for (std::size_t i = 0; i < (all ? 3 : 1); ++i) trainers.node(i).signal(SIGTERM);
     for (std::size_t i = 0; i < 3; ++i) {
       const auto code = trainers.node(i).wait(test::run_patience);
@@ -168,15 +171,11 @@ TEST_CASE("trainers that were killed resume from their checkpoints, and end with
 
 TEST_CASE("a node that comes back with other options is refused, and the others go on") {
   Trainers trainers(3, ", on_lost_rank: shrink}");
-  trainers.start({"--steps", "100000", "--step-time", "10"});
-  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.start_to_train();
   trainers.node(2).signal(SIGKILL);
   trainers.node(2).wait(test::run_patience);
   trainers.start_again(2, {"--steps", "100000", "--step-time", "10", "--lr", "0.5"});
-  const auto refused = trainers.node(2).wait(test::run_patience);
-  INFO(trainers.logs());
-  REQUIRE(refused == 1);
-  CHECK(last_line(trainers.log(2)).find("--lr: 0.5 on 'w3' and 0.03 on 'w") != std::string::npos);
+  CHECK(trainers.reason_of_end(2).find("--lr: 0.5 on 'w3' and 0.03 on 'w") != std::string::npos);
   const std::size_t before = trainers.steps();
   CHECK(test::eventually([&] { return trainers.steps() > before; }, test::run_patience));
   for (std::size_t i = 0; i < 2; ++i) {
@@ -190,8 +189,7 @@ TEST_CASE("SIGHUP makes the nodes of backend collective take another cluster key
   const auto file = secrets.path("cluster.key");
   create_private_file(file, key_file_text({new_key()}));
   Trainers trainers(2, "}\nsecurity: {mode: psk, key_file: " + file.string() + "}");
-  trainers.start({"--steps", "100000", "--step-time", "10"});
-  REQUIRE(test::eventually([&] { return trainers.train(); }, test::run_patience));
+  trainers.start_to_train();
   replace_private_file(file, key_file_text({new_key()}));
   CHECK_FALSE(trainers.are_well());
   for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) trainers.node(i).signal(SIGHUP);

@@ -22,15 +22,13 @@ using testing::VirtualStore;
 constexpr std::uint64_t steps = 30;
 
 StoreOptions run_that_ends(KvstoreType type, std::size_t workers, std::uint64_t seed) {
-  StoreOptions options;
-  options.type = type;
-  options.replicas = true;
-  options.servers = 2;
-  options.workers = workers;
-  options.seed = seed;
-  options.steps = steps;
-  options.finishes = true;
-  return options;
+  return {.type = type,
+          .replicas = true,
+          .servers = 2,
+          .workers = workers,
+          .seed = seed,
+          .steps = steps,
+          .finishes = true};
 }
 
 // Runs until the slowest worker, the last one, has made its last step.

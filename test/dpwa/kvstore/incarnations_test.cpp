@@ -39,12 +39,7 @@ Beat joining(std::uint64_t epoch) {
 }
 
 StoreOptions two_servers(std::uint64_t seed) {
-  StoreOptions options;
-  options.replicas = true;
-  options.servers = 2;
-  options.workers = 2;
-  options.seed = seed;
-  return options;
+  return {.replicas = true, .servers = 2, .workers = 2, .seed = seed};
 }
 
 // What the server tells w1 of a number, when it hears of `caller`.

@@ -21,12 +21,7 @@ using testing::StoreOptions;
 using testing::VirtualStore;
 
 StoreOptions options_of(std::size_t servers, std::size_t workers, std::uint64_t seed = 1) {
-  StoreOptions options;
-  options.replicas = true;
-  options.servers = servers;
-  options.workers = workers;
-  options.seed = seed;
-  return options;
+  return {.replicas = true, .servers = servers, .workers = workers, .seed = seed};
 }
 
 std::size_t servers_up(const VirtualStore& store, std::size_t server) {

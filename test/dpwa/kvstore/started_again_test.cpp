@@ -32,12 +32,7 @@ Epoch epoch_of(std::vector<WorkerEntry> workers) {
 }
 
 StoreOptions two_servers(std::uint64_t seed) {
-  StoreOptions options;
-  options.replicas = true;
-  options.servers = 2;
-  options.workers = 2;
-  options.seed = seed;
-  return options;
+  return {.replicas = true, .servers = 2, .workers = 2, .seed = seed};
 }
 
 // A store whose workers have trained and are gone.
