@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -10,12 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/net/local_node.h"
-#include "dpwa/net/peer_channel.h"
+#include "test/dpwa/net/channel_to_peer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/fake_peer.h"
 #include "test/support/eventually.h"
-#include "test/support/vector_cluster.h"
 
 namespace dpwa {
 namespace {
@@ -24,16 +21,11 @@ namespace asio = boost::asio;
 using test::RawSocket;
 using wire::MessageType;
 
-constexpr std::size_t elements = 5000;
-constexpr std::size_t chunk_bytes = 4096;
-
-MemberClaim claim_of(const std::string& name, std::uint64_t incarnation) {
-  return {name, {"127.0.0.1"}, 7000, incarnation, 0, MemberStatus::alive};
-}
+constexpr std::size_t elements = test::ChannelToPeer::elements;
 
 std::vector<std::byte> news_of_w1(std::uint32_t request_id) {
   MemberExchange exchange;
-  exchange.claims = {claim_of("w1", 11)};
+  exchange.claims = {test::claim("w1", 7000, 11)};
   return wire::encode(exchange, request_id);
 }
 
@@ -41,47 +33,26 @@ std::vector<std::byte> news_of_w1(std::uint32_t request_id) {
 class Puller {
  public:
   explicit Puller(std::uint16_t port)
-      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), chunk_bytes,
-               AlignedBuffer::plain, true,
-               std::make_unique<Members>(claim_of("w2", 3), std::vector{claim_of("w1", 0)},
-                                         MembershipOptions(), 1)),
-        staging_(ReplyReader::make_staging(chunk_bytes)),
-        landing_(local_.manifest, AlignedBuffer::plain),
-        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, false) {
-    local_.store.publish(*local_.store.begin(), {});
-  }
+      : peer_(port, /*same_host=*/false,
+              std::make_unique<Members>(test::claim("w2", 7000, 3),
+                                        std::vector{test::claim("w1", 7000, 0)},
+                                        MembershipOptions(), 1)) {}
 
   PullResult pull() {
     std::optional<PullResult> result;
-    io_.restart();
-    asio::co_spawn(io_, ask_and_land(), [&](std::exception_ptr error, PullResult pulled) {
+    peer_.io.restart();
+    asio::co_spawn(peer_.io, peer_.pull(), [&](std::exception_ptr error, PullResult pulled) {
       if (error) std::rethrow_exception(error);
       result = std::move(pulled);
     });
-    while (!result && io_.run_one_for(test::patience) > 0) {
+    while (!result && peer_.io.run_one_for(test::patience) > 0) {
     }
     REQUIRE(result);
     return std::move(*result);
   }
 
  private:
-  asio::awaitable<PullResult> ask_and_land() {
-    PullRequest request;
-    request.range = {0, local_.manifest.exchange_bytes()};
-    request.deadline_ms = 20000;
-    PullResult result = co_await channel_.ask(request);
-    if (!result.failure) {
-      landing_.begin(LandingMode::values, local_.store.latest(), request.range);
-      result = co_await channel_.land(landing_);
-    }
-    co_return result;
-  }
-
-  asio::io_context io_;
-  LocalNode local_;
-  AlignedBuffer staging_;
-  Landing landing_;
-  PeerChannel channel_;
+  test::ChannelToPeer peer_;
 };
 
 }  // namespace

@@ -1,30 +1,22 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/io_context.hpp>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
 
-#include "dpwa/net/peer_channel.h"
+#include "test/dpwa/net/channel_to_peer.h"
 #include "test/dpwa/net/secure_nodes.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
-#include "test/support/vector_cluster.h"
 
 namespace dpwa {
 namespace {
 
 namespace asio = boost::asio;
+using test::claim;
 using test::ServedNode;
-
-constexpr std::size_t elements = 5000;
-constexpr std::size_t chunk_bytes = 4096;
-
-MemberClaim claim(const std::string& name, std::uint16_t port, std::uint64_t incarnation) {
-  return {name, {"127.0.0.1"}, port, incarnation, 0, MemberStatus::alive};
-}
 
 std::unique_ptr<Members> members_of(const std::string& self, std::uint64_t incarnation) {
   std::vector<MemberClaim> seeds;
@@ -40,26 +32,21 @@ enum class Operation { pull, second_pull, greet, exchange_members };
 class Steps {
  public:
   Steps(std::uint16_t port, bool same_host, std::shared_ptr<Security> security)
-      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), chunk_bytes,
-               AlignedBuffer::plain, true, members_of("w2", 3)),
-        staging_(ReplyReader::make_staging(chunk_bytes)),
-        landing_(local_.manifest, AlignedBuffer::plain),
-        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, same_host) {
-    local_.security = std::move(security);
-    local_.store.publish(*local_.store.begin(), {});
+      : peer_(port, same_host, members_of("w2", 3)) {
+    peer_.local.security = std::move(security);
   }
 
   void begin(Operation operation) {
     if (operation == Operation::second_pull) {
-      start(pull());
+      start(peer_.pull());
       run();
     }
     switch (operation) {
       case Operation::pull:
       case Operation::second_pull:
-        return start(pull());
+        return start(peer_.pull());
       case Operation::greet:
-        return start(channel_.greet());
+        return start(peer_.channel.greet());
       case Operation::exchange_members:
         return start(greet_and_exchange());
     }
@@ -67,32 +54,32 @@ class Steps {
 
   // Begins it and takes `count` steps more; false: it ended before that.
   bool take(int count) {
-    while (!begun_ && io_.run_one_for(test::patience) > 0) {
+    while (!begun_ && peer_.io.run_one_for(test::patience) > 0) {
     }
-    for (int step = 0; step < count && !ended_; ++step) io_.run_one_for(test::patience);
+    for (int step = 0; step < count && !ended_; ++step) peer_.io.run_one_for(test::patience);
     return !ended_;
   }
   void run() {
-    while (!ended_ && io_.run_one_for(test::patience) > 0) {
+    while (!ended_ && peer_.io.run_one_for(test::patience) > 0) {
     }
     REQUIRE(ended_);
   }
   // The operation ends when the channel is closed, and keeps nothing open.
   void check_ends_with_close() {
-    channel_.close();
-    io_.run_for(test::patience);
+    peer_.channel.close();
+    peer_.io.run_for(test::patience);
     CHECK(ended_);
-    CHECK(io_.stopped());
-    CHECK_FALSE(channel_.is_open());
-    CHECK_FALSE(channel_.same_host());
+    CHECK(peer_.io.stopped());
+    CHECK_FALSE(peer_.channel.is_open());
+    CHECK_FALSE(peer_.channel.same_host());
   }
 
  private:
   template <typename Result>
   void start(asio::awaitable<Result> operation) {
     begun_ = ended_ = false;
-    io_.restart();
-    asio::co_spawn(io_, noted(std::move(operation)),
+    peer_.io.restart();
+    asio::co_spawn(peer_.io, noted(std::move(operation)),
                    [this](std::exception_ptr error, const Result&) {
                      if (error) std::rethrow_exception(error);
                      ended_ = true;
@@ -106,30 +93,12 @@ class Steps {
   }
 
   asio::awaitable<PeerChannel::Greeting> greet_and_exchange() {
-    auto greeting = co_await channel_.greet();
+    auto greeting = co_await peer_.channel.greet();
     if (greeting.failure) co_return greeting;
-    co_return co_await channel_.exchange_members(true);
+    co_return co_await peer_.channel.exchange_members(true);
   }
 
-  asio::awaitable<PullResult> pull() {
-    PullRequest request;
-    request.range = {0, local_.manifest.exchange_bytes()};
-    request.deadline_ms = 20000;
-    PullResult result;
-    do {
-      result = co_await channel_.ask(request);
-      if (result.failure) break;
-      landing_.begin(LandingMode::values, local_.store.latest(), request.range);
-      result = co_await channel_.land(landing_);
-    } while (result.ask_again);
-    co_return result;
-  }
-
-  asio::io_context io_;
-  LocalNode local_;
-  AlignedBuffer staging_;
-  Landing landing_;
-  PeerChannel channel_;
+  test::ChannelToPeer peer_;
   bool begun_ = false;
   bool ended_ = true;
 };
@@ -139,8 +108,9 @@ class Steps {
 void check_every_step(const ServerOptions& options, bool same_host,
                       const std::function<std::shared_ptr<Security>()>& security) {
   const auto memory = [](std::size_t bytes) { return AlignedBuffer::shared(bytes); };
-  ServedNode peer(elements, options, same_host ? BufferAllocator(memory) : BufferAllocator(), true,
-                  security(), members_of("w1", 7));
+  ServedNode peer(test::ChannelToPeer::elements, options,
+                  same_host ? BufferAllocator(memory) : BufferAllocator(), true, security(),
+                  members_of("w1", 7));
   for (const Operation operation :
        {Operation::pull, Operation::second_pull, Operation::greet, Operation::exchange_members}) {
     CAPTURE(static_cast<int>(operation));

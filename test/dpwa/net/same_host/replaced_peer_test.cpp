@@ -9,6 +9,7 @@
 
 #include "dpwa/net/same_host/mapped_peer.h"
 #include "dpwa/net/same_host/offer.h"
+#include "test/dpwa/net/channel_to_peer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
@@ -22,6 +23,7 @@ namespace dpwa {
 namespace {
 
 namespace asio = boost::asio;
+using test::claim;
 using test::PullingNode;
 using test::ServedNode;
 
@@ -29,10 +31,6 @@ constexpr std::size_t elements = 16;
 
 AlignedBuffer shared(std::size_t bytes) {
   return AlignedBuffer::shared(bytes);
-}
-
-MemberClaim claim(const std::string& name, std::uint16_t port, std::uint64_t incarnation) {
-  return {name, {"127.0.0.1"}, port, incarnation, 0, MemberStatus::alive};
 }
 
 // Node w2, whose cluster file names w1 at `port`; nobody else may join.
