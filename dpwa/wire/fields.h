@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/wire/frame.h"
 
 namespace dpwa::wire {
@@ -47,8 +49,31 @@ class Reader {
   }
   // u16 length + plain text (plain_text.h).
   std::string text(std::size_t min_bytes, std::size_t max_bytes, std::string_view what);
+  bool flag(std::string_view what) {
+    const std::uint8_t value = u8();
+    if (value > 1) fail(Fault::bad_value, std::string(what) + " is neither 0 nor 1");
+    return value == 1;
+  }
   // The same with a u32 length.
   std::string long_text(std::size_t max_bytes, std::string_view what);
+
+  // The same, each into its field: as those of a Writer, so that one list of fields serves both.
+  template <typename Number>
+  void field(Number& field) {
+    field = load<Number>();
+  }
+  template <typename Enum>
+  void choice(Enum& field, Enum first, Enum last, std::string_view what) {
+    field = choice(first, last, what);
+  }
+  void text(std::string& field, std::size_t min_bytes, std::size_t max_bytes,
+            std::string_view what) {
+    field = text(min_bytes, max_bytes, what);
+  }
+  void long_text(std::string& field, std::size_t max_bytes, std::string_view what) {
+    field = long_text(max_bytes, what);
+  }
+  void flag(bool& field, std::string_view what) { field = flag(what); }
 
   void require(bool condition, Fault fault, std::string_view detail) {
     if (!condition) fail(fault, std::string(detail));
@@ -100,6 +125,15 @@ class Writer {
   void u64(std::uint64_t value) { store(value); }
   void i64(std::int64_t value) { store(value); }
   void f64(double value) { store(value); }
+  template <typename Number>
+  void field(Number value) {
+    store(value);
+  }
+  template <typename Enum>
+  void choice(Enum value, Enum /*first*/, Enum /*last*/, std::string_view /*what*/) {
+    store(static_cast<std::underlying_type_t<Enum>>(value));
+  }
+  void flag(bool value, std::string_view /*what*/) { u8(value ? 1 : 0); }
   void bytes(std::span<const std::uint8_t> values);
   void reserved(std::size_t count) { bytes_.resize(bytes_.size() + count); }
   // u16 length + text. Throws std::invalid_argument when a peer would refuse the text.
@@ -107,6 +141,11 @@ class Writer {
             std::string_view what);
   // The same with a u32 length.
   void long_text(std::string_view value, std::size_t max_bytes, std::string_view what);
+
+  // Throws std::invalid_argument where a peer would refuse the message.
+  void require(bool condition, Fault, std::string_view detail) const {
+    if (!condition) throw std::invalid_argument(std::string(detail));
+  }
 
   std::size_t body_bytes() const { return bytes_.size() - begin_ - header_bytes; }  // so far
   // Writes over the first field of the body.
@@ -137,5 +176,39 @@ class Writer {
   std::vector<std::byte>& bytes_;
   const std::size_t begin_;  // of the frame
 };
+
+// A list of fields, fields(side, message), serves both directions: a Writer with a constant
+// message, and a Reader.
+template <typename Side>
+inline constexpr bool reads = std::is_same_v<Side, Reader>;
+template <typename Side, typename Message>
+using Of = std::conditional_t<reads<Side>, Message, const Message>;
+
+// Words for people, of which a Writer makes plain text.
+template <typename Side>
+void words(Side& side, Of<Side, std::string>& text, std::size_t max_bytes, std::string_view what) {
+  if constexpr (reads<Side>) {
+    text = side.text(0, max_bytes, what);
+  } else {
+    side.text(to_plain_text(text, max_bytes), 0, max_bytes, what);
+  }
+}
+
+// Of a message whose body is its fields and their checksum.
+template <typename Message>
+std::vector<std::byte> encode_fields(const Message& message, MessageType type,
+                                     std::uint32_t request_id) {
+  Writer out;
+  fields(out, message);
+  out.checksum();
+  return std::move(out).finish(type, request_id);
+}
+template <typename Message>
+Decoded<Message> decode_fields(std::span<const std::byte> body) {
+  Reader in = Reader::checked(body);
+  Message message;
+  fields(in, message);
+  return in.finish(std::move(message));
+}
 
 }  // namespace dpwa::wire

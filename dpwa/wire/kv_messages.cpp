@@ -18,13 +18,6 @@ using Parts = std::vector<std::span<const std::byte>>;
 
 constexpr std::size_t tail_bytes = 4 + 4 + 4;  // length and checksum of the payload, checksum
 
-// In the order of the types that they have on the wire.
-using InOrder =
-    std::variant<kvstore::Init, kvstore::Push, kvstore::Pull, kvstore::Answer, kvstore::Forward,
-                 kvstore::Sync, kvstore::Copy, kvstore::Stored, kvstore::Want, kvstore::Beat,
-                 kvstore::Ballot, kvstore::Promise, kvstore::Proposal, kvstore::Vote,
-                 kvstore::EpochNews, kvstore::AskEpoch, kvstore::StateMessage, kvstore::Barrier>;
-
 template <typename Content, std::size_t Index = 0>
 constexpr MessageType type_of_content() {
   if constexpr (std::is_same_v<Content, std::variant_alternative_t<Index, InOrder>>) {
@@ -49,40 +42,6 @@ Parts parts_of(const Message& message) {
     return {*copy->values, copy->optimizer_state};
   }
   return {};
-}
-
-const kvstore::MemoryPlace* place_in(const Message& message) {
-  const auto* push = std::get_if<kvstore::Push>(&message);
-  const auto* answer = std::get_if<kvstore::Answer>(&message);
-  if (push != nullptr && push->place) return &*push->place;
-  return answer != nullptr && answer->place ? &*answer->place : nullptr;
-}
-
-// KV_PUSH_MAPPED and KV_ANSWER_MAPPED: the fields of KV_PUSH and KV_ANSWER, and then
-//   u32 memory; u64 offset; u64 bytes; u64 generation of the memory, or number of the answer
-void write_place(Writer& out, const kvstore::MemoryPlace& place) {
-  out.u32(place.memory);
-  out.u64(place.offset);
-  out.u64(place.bytes);
-  out.u64(place.mark);
-}
-
-kvstore::MemoryPlace read_place(Reader& in) {
-  kvstore::MemoryPlace place;
-  place.memory = in.u32();
-  place.offset = in.u64();
-  place.bytes = in.u64();
-  place.mark = in.u64();
-  return place;
-}
-
-Message read_mapped_message(Reader& in, MessageType type) {
-  const bool is_push = type == MessageType::kv_push_mapped;
-  Message message = read_slice_message(in, is_push ? MessageType::kv_push : MessageType::kv_answer);
-  const kvstore::MemoryPlace place = read_place(in);
-  if (auto* push = std::get_if<kvstore::Push>(&message)) push->place = place;
-  if (auto* answer = std::get_if<kvstore::Answer>(&message)) answer->place = place;
-  return message;
 }
 
 std::uint64_t bytes_of(const Parts& parts) {
@@ -116,8 +75,7 @@ void append_head(std::vector<std::byte>& out, const Message& message, const Part
   if (bytes > max_payload_bytes(type)) throw std::invalid_argument("payload is too long");
   Writer head(out);
   head.u32(0);  // its length
-  std::visit([&](const auto& content) { write_fields(head, content); }, message);
-  if (const auto* place = place_in(message)) write_place(head, *place);
+  write_fields(head, message);
   head.set_first_u32(static_cast<std::uint32_t>(head.body_bytes() + tail_bytes));
   head.u32(static_cast<std::uint32_t>(bytes));
   head.u32(crc.value());
@@ -228,10 +186,7 @@ Decoded<KvHead> decode_kv_head(MessageType type, std::span<const std::byte> head
   in.require(is_kv_type(type), Fault::bad_type, "not a message of the store");
   KvHead result;
   if (in.failed()) return in.finish(std::move(result));
-  const bool of_slice = type <= MessageType::kv_want || type == MessageType::kv_state;
-  result.message = type > MessageType::kv_barrier ? read_mapped_message(in, type)
-                   : of_slice                     ? read_slice_message(in, type)
-                                                  : read_member_message(in, type);
+  result.message = read_fields(in, type);
   result.payload_bytes = in.u32();
   result.payload_crc = in.u32();
   in.require(result.payload_bytes <= max_payload_bytes(type), Fault::bad_length,

@@ -1,4 +1,4 @@
-#include <stdexcept>
+#include <algorithm>
 #include <utility>
 
 #include "dpwa/base/plain_text.h"
@@ -50,56 +50,49 @@ std::string_view fault_of(const MemberClaim& claim) {
 //                   name: u16 length (1 to 255) + UTF-8
 //                   addresses: each u16 length (2 to 45) + digits, a-f, ':', '.'
 //                CRC32C of the body so far
-std::vector<std::byte> encode(const MemberExchange& message, std::uint32_t request_id) {
-  if (message.claims.empty() || message.claims.size() > max_member_entries)
-    throw std::invalid_argument(std::string(count_fault));
-  Writer out;
-  out.u32(message.total);
-  out.u64(message.digest);
-  out.u32(message.part);
-  out.u16(static_cast<std::uint16_t>(message.claims.size()));
-  for (const MemberClaim& claim : message.claims) {
-    if (const auto fault = fault_of(claim); !fault.empty())
-      throw std::invalid_argument(std::string(fault));
-    out.u8(static_cast<std::uint8_t>(claim.status));
-    out.u8(static_cast<std::uint8_t>(claim.addresses.size()));
-    out.u16(claim.port);
-    out.u32(claim.refutation);
-    out.u64(claim.incarnation);
-    out.text(claim.name, 1, max_name_bytes, "name of a member");
-    for (const std::string& address : claim.addresses)
-      out.text(address, min_address_bytes, max_address_bytes, "address of a member");
+template <typename Side>
+void fields(Side& side, Of<Side, MemberClaim>& claim) {
+  auto addresses = static_cast<std::uint8_t>(claim.addresses.size());
+  side.choice(claim.status, MemberStatus::alive, MemberStatus::left, "status of a member");
+  side.field(addresses);
+  side.require(addresses <= max_member_addresses, Fault::bad_value,
+               "a member has 1 to 4 addresses");
+  side.field(claim.port);
+  side.field(claim.refutation);
+  side.field(claim.incarnation);
+  side.text(claim.name, 1, max_name_bytes, "name of a member");
+  if constexpr (reads<Side>) {
+    if (side.failed()) return;
+    claim.addresses.resize(addresses);
   }
-  out.checksum();
-  return std::move(out).finish(MessageType::members, request_id);
+  for (auto& address : claim.addresses)
+    side.text(address, min_address_bytes, max_address_bytes, "address of a member");
+  const std::string_view fault = fault_of(claim);
+  side.require(fault.empty(), Fault::bad_value, fault);
+}
+
+template <typename Side>
+void fields(Side& side, Of<Side, MemberExchange>& message) {
+  auto entries = static_cast<std::uint16_t>(std::min<std::size_t>(message.claims.size(), 0xffff));
+  side.field(message.total);
+  side.field(message.digest);
+  side.field(message.part);
+  side.field(entries);
+  side.require(entries >= 1 && entries <= max_member_entries, Fault::bad_value, count_fault);
+  if constexpr (reads<Side>) {
+    for (std::size_t i = 0; i < entries && !side.failed(); ++i)
+      fields(side, message.claims.emplace_back());
+  } else {
+    for (const MemberClaim& claim : message.claims) fields(side, claim);
+  }
+}
+
+std::vector<std::byte> encode(const MemberExchange& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::members, request_id);
 }
 
 Decoded<MemberExchange> decode_members(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  MemberExchange message;
-  message.total = in.u32();
-  message.digest = in.u64();
-  message.part = in.u32();
-  const std::size_t entries = in.u16();
-  in.require(entries >= 1 && entries <= max_member_entries, Fault::bad_value, count_fault);
-  for (std::size_t i = 0; i < entries && !in.failed(); ++i) {
-    MemberClaim claim;
-    claim.status = in.choice(MemberStatus::alive, MemberStatus::left, "status of a member");
-    const std::size_t addresses = in.u8();
-    in.require(addresses <= max_member_addresses, Fault::bad_value,
-               "a member has 1 to 4 addresses");
-    claim.port = in.u16();
-    claim.refutation = in.u32();
-    claim.incarnation = in.u64();
-    claim.name = in.text(1, max_name_bytes, "name of a member");
-    for (std::size_t k = 0; k < addresses && !in.failed(); ++k)
-      claim.addresses.push_back(
-          in.text(min_address_bytes, max_address_bytes, "address of a member"));
-    if (const auto fault = fault_of(claim); !fault.empty())
-      in.require(false, Fault::bad_value, fault);
-    message.claims.push_back(std::move(claim));
-  }
-  return in.finish(std::move(message));
+  return decode_fields<MemberExchange>(body);
 }
 
 }  // namespace dpwa::wire

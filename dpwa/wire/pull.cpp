@@ -1,4 +1,3 @@
-#include <stdexcept>
 #include <utility>
 
 #include "dpwa/wire/fields.h"
@@ -36,49 +35,40 @@ std::string_view fault_of(const Pull& message) {
 //                bit 7 without chunk checksums; the others 0
 //       34    2  what the caller has taken of this node; without bit 2: 0
 //       36    4  CRC32C of bytes 0..35
-std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id) {
-  if (const auto fault = fault_of(message); !fault.empty()) {
-    throw std::invalid_argument(std::string(fault));
-  }
-  Writer out;
-  out.u64(message.known_version);
-  out.u64(message.offset);
-  out.u64(message.length);
-  out.u32(message.deadline_ms);
-  out.u32(message.chunk_bytes);
-  out.u8(static_cast<std::uint8_t>(message.codec));
-  out.u8(static_cast<std::uint8_t>(
+template <typename Side>
+void fields(Side& side, Of<Side, Pull>& message) {
+  auto flags = static_cast<std::uint8_t>(
       (message.full ? full_flag : 0) | (message.for_final_average ? final_average_flag : 0) |
-      (message.taken ? taken_flag : 0) | (message.unchecked_chunks ? unchecked_chunks_flag : 0)));
-  out.u16(message.taken.value_or(0));
-  out.checksum();
-  return std::move(out).finish(MessageType::pull, request_id);
+      (message.taken ? taken_flag : 0) | (message.unchecked_chunks ? unchecked_chunks_flag : 0));
+  std::uint16_t taken = message.taken.value_or(0);
+  side.field(message.known_version);
+  side.field(message.offset);
+  side.field(message.length);
+  side.field(message.deadline_ms);
+  side.field(message.chunk_bytes);
+  side.choice(message.codec, Codec::raw, Codec::int8, "codec");
+  side.field(flags);
+  side.field(taken);
+  if constexpr (reads<Side>) {
+    constexpr unsigned known_flags =
+        full_flag | final_average_flag | taken_flag | unchecked_chunks_flag;
+    side.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in PULL");
+    message.full = (flags & full_flag) != 0;
+    message.for_final_average = (flags & final_average_flag) != 0;
+    message.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
+    if ((flags & taken_flag) != 0) message.taken = taken;
+    side.require(message.taken || taken == 0, Fault::bad_value, "reserved bytes are not zero");
+  }
+  const std::string_view fault = fault_of(message);
+  side.require(fault.empty(), Fault::bad_value, fault);
+}
+
+std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::pull, request_id);
 }
 
 Decoded<Pull> decode_pull(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  Pull message;
-  message.known_version = in.u64();
-  message.offset = in.u64();
-  message.length = in.u64();
-  message.deadline_ms = in.u32();
-  message.chunk_bytes = in.u32();
-  message.codec = in.choice(Codec::raw, Codec::int8, "codec");
-  const std::uint8_t flags = in.u8();
-  constexpr unsigned known_flags =
-      full_flag | final_average_flag | taken_flag | unchecked_chunks_flag;
-  in.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in PULL");
-  message.full = (flags & full_flag) != 0;
-  message.for_final_average = (flags & final_average_flag) != 0;
-  message.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
-  if ((flags & taken_flag) != 0) {
-    message.taken = in.u16();
-  } else {
-    in.reserved(2);
-  }
-  const std::string_view fault = fault_of(message);
-  in.require(fault.empty(), Fault::bad_value, fault);
-  return in.finish(std::move(message));
+  return decode_fields<Pull>(body);
 }
 
 }  // namespace dpwa::wire

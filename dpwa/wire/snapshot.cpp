@@ -18,24 +18,14 @@ constexpr std::uint8_t final_flag = 1;  // `final`, in the flags of the message
 //       24    8  loss, binary64, NaN = not known
 //       32    8  push-sum weight, binary64
 //       40    8  time of the publish, signed, microseconds since the epoch
-void write_progress(Writer& out, const Progress& progress) {
-  out.u64(progress.version);
-  out.u64(progress.lineage);
-  out.f64(progress.clock);
-  out.f64(progress.loss);
-  out.f64(progress.weight);
-  out.i64(progress.time_us);
-}
-
-Progress read_progress(Reader& in) {
-  Progress progress;
-  progress.version = in.u64();
-  progress.lineage = in.u64();
-  progress.clock = in.f64();
-  progress.loss = in.f64();
-  progress.weight = in.f64();
-  progress.time_us = in.i64();
-  return progress;
+template <typename Side>
+void progress(Side& side, Of<Side, Progress>& progress) {
+  side.field(progress.version);
+  side.field(progress.lineage);
+  side.field(progress.clock);
+  side.field(progress.loss);
+  side.field(progress.weight);
+  side.field(progress.time_us);
 }
 
 // The fault in the values; empty when there is none. The loss may have any value; the guards of
@@ -111,22 +101,33 @@ std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t reque
 //       70    1  flags: bit 0 final, bit 7 without chunk checksums; the others 0
 //       71   21  reserved, 0
 //       92    4  CRC32C of bytes 0..91
+template <typename Side>
+void fields(Side& side, Of<Side, SnapshotReplyHead>& head) {
+  auto flags = static_cast<std::uint8_t>((head.progress.final ? final_flag : 0) |
+                                         (head.unchecked_chunks ? unchecked_chunks_flag : 0));
+  progress(side, head.progress);
+  side.field(head.offset);
+  side.field(head.length);
+  side.field(head.chunk_bytes);
+  side.choice(head.state, NodeState::joining, NodeState::finished, "node state");
+  side.choice(head.codec, Codec::raw, Codec::int8, "codec");
+  side.field(flags);
+  if constexpr (reads<Side>) {
+    constexpr unsigned known_flags = final_flag | unchecked_chunks_flag;
+    side.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in SNAPSHOT");
+    head.progress.final = (flags & final_flag) != 0;
+    head.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
+  }
+  side.reserved(21);
+  const std::string_view fault = fault_of(head);
+  side.require(fault.empty(), Fault::bad_value, fault);
+}
+
 std::vector<std::byte> encode(const SnapshotReplyHead& head, std::uint32_t request_id,
                               std::uint64_t payload_bytes) {
-  if (const auto fault = fault_of(head); !fault.empty()) {
-    throw std::invalid_argument(std::string(fault));
-  }
-  if (!may_carry(head, payload_bytes)) throw std::invalid_argument(std::string(length_fault));
   Writer out;
-  write_progress(out, head.progress);
-  out.u64(head.offset);
-  out.u64(head.length);
-  out.u32(head.chunk_bytes);
-  out.u8(static_cast<std::uint8_t>(head.state));
-  out.u8(static_cast<std::uint8_t>(head.codec));
-  out.u8(static_cast<std::uint8_t>((head.progress.final ? final_flag : 0) |
-                                   (head.unchecked_chunks ? unchecked_chunks_flag : 0)));
-  out.reserved(21);
+  fields(out, head);
+  out.require(may_carry(head, payload_bytes), Fault::bad_length, length_fault);
   out.checksum();
   const std::uint64_t body_bytes =
       snapshot_body_bytes(head.length, head.chunk_bytes, payload_bytes);
@@ -137,21 +138,7 @@ Decoded<SnapshotReplyHead> decode_snapshot_head(
     std::span<const std::byte, snapshot_head_bytes> bytes, std::uint64_t body_bytes) {
   Reader in = Reader::checked(bytes);
   SnapshotReplyHead head;
-  head.progress = read_progress(in);
-  head.offset = in.u64();
-  head.length = in.u64();
-  head.chunk_bytes = in.u32();
-  head.state = in.choice(NodeState::joining, NodeState::finished, "node state");
-  head.codec = in.choice(Codec::raw, Codec::int8, "codec");
-  const std::uint8_t flags = in.u8();
-  constexpr unsigned known_flags = final_flag | unchecked_chunks_flag;
-  in.require((flags & ~known_flags) == 0, Fault::bad_value, "unknown flags in SNAPSHOT");
-  head.progress.final = (flags & final_flag) != 0;
-  head.unchecked_chunks = (flags & unchecked_chunks_flag) != 0;
-  in.reserved(21);
-  if (in.failed()) return in.finish(head);
-  const std::string_view fault = fault_of(head);
-  in.require(fault.empty(), Fault::bad_value, fault);
+  fields(in, head);
   if (in.failed()) return in.finish(head);
   const std::uint64_t least = snapshot_body_bytes(head.length, head.chunk_bytes, 0);
   in.require(body_bytes >= least && may_carry(head, body_bytes - least), Fault::bad_length,
@@ -193,41 +180,34 @@ Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header
 //       77    1  flags: bit 0 final, bit 1 a descriptor comes with the message; the others 0
 //       78   10  reserved, 0
 //       88    4  CRC32C of bytes 0..87
-std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id) {
-  if (const auto fault = fault_of(message); !fault.empty()) {
-    throw std::invalid_argument(std::string(fault));
+template <typename Side>
+void fields(Side& side, Of<Side, Mapped>& message) {
+  auto flags = static_cast<std::uint8_t>((message.progress.final ? final_flag : 0) |
+                                         (message.with_descriptor ? descriptor_flag : 0));
+  progress(side, message.progress);
+  side.field(message.offset);
+  side.field(message.length);
+  side.field(message.generation);
+  side.field(message.buffer);
+  side.choice(message.state, NodeState::joining, NodeState::finished, "node state");
+  side.field(flags);
+  if constexpr (reads<Side>) {
+    side.require(flags <= (final_flag | descriptor_flag), Fault::bad_value,
+                 "unknown flags in MAPPED");
+    message.progress.final = (flags & final_flag) != 0;
+    message.with_descriptor = (flags & descriptor_flag) != 0;
   }
-  Writer out;
-  write_progress(out, message.progress);
-  out.u64(message.offset);
-  out.u64(message.length);
-  out.u64(message.generation);
-  out.u32(message.buffer);
-  out.u8(static_cast<std::uint8_t>(message.state));
-  out.u8(static_cast<std::uint8_t>((message.progress.final ? final_flag : 0) |
-                                   (message.with_descriptor ? descriptor_flag : 0)));
-  out.reserved(10);
-  out.checksum();
-  return std::move(out).finish(MessageType::mapped, request_id);
+  side.reserved(10);
+  const std::string_view fault = fault_of(message);
+  side.require(fault.empty(), Fault::bad_value, fault);
+}
+
+std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::mapped, request_id);
 }
 
 Decoded<Mapped> decode_mapped(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  Mapped message;
-  message.progress = read_progress(in);
-  message.offset = in.u64();
-  message.length = in.u64();
-  message.generation = in.u64();
-  message.buffer = in.u32();
-  message.state = in.choice(NodeState::joining, NodeState::finished, "node state");
-  const std::uint8_t flags = in.u8();
-  in.require(flags <= (final_flag | descriptor_flag), Fault::bad_value, "unknown flags in MAPPED");
-  message.progress.final = (flags & final_flag) != 0;
-  message.with_descriptor = (flags & descriptor_flag) != 0;
-  in.reserved(10);
-  const std::string_view fault = fault_of(message);
-  in.require(fault.empty(), Fault::bad_value, fault);
-  return in.finish(std::move(message));
+  return decode_fields<Mapped>(body);
 }
 
 // RELEASE
@@ -235,54 +215,47 @@ Decoded<Mapped> decode_mapped(std::span<const std::byte> body) {
 //        0    1  landed: 1 the snapshot was read in full and whole, 0 it was not
 //        1    3  reserved, 0
 //        4    4  CRC32C of bytes 0..3
+template <typename Side>
+void fields(Side& side, Of<Side, Release>& message) {
+  side.flag(message.landed, "RELEASE");
+  side.reserved(3);
+}
+
 std::vector<std::byte> encode(const Release& message, std::uint32_t request_id) {
-  Writer out;
-  out.u8(message.landed ? 1 : 0);
-  out.reserved(3);
-  out.checksum();
-  return std::move(out).finish(MessageType::release, request_id);
-}
-
-// SHARE      u32 number; u64 bytes; u32 checksum. The descriptor of a memory file travels with it
-std::vector<std::byte> encode(const Share& message, std::uint32_t request_id) {
-  Writer out;
-  out.u32(message.number);
-  out.u64(message.bytes);
-  out.checksum();
-  return std::move(out).finish(MessageType::share, request_id);
-}
-
-Decoded<Share> decode_share(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  Share message;
-  message.number = in.u32();
-  message.bytes = in.u64();
-  return in.finish(message);
-}
-
-// SHARED     u32 number; u32 checksum
-std::vector<std::byte> encode(const Shared& message, std::uint32_t request_id) {
-  Writer out;
-  out.u32(message.number);
-  out.checksum();
-  return std::move(out).finish(MessageType::shared, request_id);
-}
-
-Decoded<Shared> decode_shared(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  Shared message;
-  message.number = in.u32();
-  return in.finish(message);
+  return encode_fields(message, MessageType::release, request_id);
 }
 
 Decoded<Release> decode_release(std::span<const std::byte> body) {
-  Reader in = Reader::checked(body);
-  Release message;
-  const std::uint8_t landed = in.u8();
-  in.require(landed <= 1, Fault::bad_value, "RELEASE says neither landed nor not");
-  message.landed = landed == 1;
-  in.reserved(3);
-  return in.finish(message);
+  return decode_fields<Release>(body);
+}
+
+// SHARE      u32 number; u64 bytes; u32 checksum. The descriptor of a memory file travels with it
+template <typename Side>
+void fields(Side& side, Of<Side, Share>& message) {
+  side.field(message.number);
+  side.field(message.bytes);
+}
+
+std::vector<std::byte> encode(const Share& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::share, request_id);
+}
+
+Decoded<Share> decode_share(std::span<const std::byte> body) {
+  return decode_fields<Share>(body);
+}
+
+// SHARED     u32 number; u32 checksum
+template <typename Side>
+void fields(Side& side, Of<Side, Shared>& message) {
+  side.field(message.number);
+}
+
+std::vector<std::byte> encode(const Shared& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::shared, request_id);
+}
+
+Decoded<Shared> decode_shared(std::span<const std::byte> body) {
+  return decode_fields<Shared>(body);
 }
 
 }  // namespace dpwa::wire
