@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "dpwa/rules/flow_control.h"
+
 namespace dpwa::collective {
 namespace {
 
@@ -12,12 +14,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t remembered = 64;
 constexpr std::size_t enough = 8;
-
-Duration median(std::vector<Duration> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::ranges::nth_element(times, middle);
-  return *middle;
-}
 
 std::string seconds(Duration time) {
   char text[32];
@@ -33,11 +29,10 @@ void AdaptiveTimeout::add(Window& window, Duration time) {
 }
 
 Duration AdaptiveTimeout::usual(const Window& window) {
-  const Duration middle = median({window.begin(), window.end()});
-  std::vector<Duration> distances;
-  for (const Duration time : window)
-    distances.push_back(time > middle ? time - middle : middle - time);
-  return middle + 8 * median(std::move(distances));
+  std::vector<Duration> times(window.begin(), window.end());
+  const Duration middle = upper_median(times);
+  for (Duration& time : times) time = time > middle ? time - middle : middle - time;
+  return middle + 8 * upper_median(times);
 }
 
 void AdaptiveTimeout::waited(Duration time) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+
+#include "dpwa/rules/flow_control.h"
 
 namespace dpwa {
 
@@ -11,12 +14,10 @@ void StepInterval::observe(TimePoint now) {
 }
 
 Duration StepInterval::get() const {
-  const auto kept = static_cast<std::ptrdiff_t>(std::min(seen_, steps));
+  const auto kept = std::min(seen_, steps);
   if (kept == 0) return {};
   auto lengths = lengths_;
-  const auto middle = lengths.begin() + kept / 2;
-  std::nth_element(lengths.begin(), middle, lengths.begin() + kept);
-  return *middle;
+  return upper_median(std::span(lengths).first(kept));
 }
 
 double PullMoment::next(Random& random) {
