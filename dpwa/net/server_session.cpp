@@ -147,6 +147,7 @@ asio::awaitable<void> ServerSession::serve_requests() {
       co_return;
     }
     co_await requests_.wait();
+    if (!stream().is_open()) co_return;  // handlers have forgotten the connection meanwhile
     net::Frame frame = std::move(*request);
     RequestHandler& handler = *handlers_.at(static_cast<std::size_t>(frame.header.type));
     const auto taken = handler.take_at_once(frame, *this);
