@@ -221,7 +221,8 @@ void StoreClient::tell_epoch() {
     if (change.kind == Kind::no_step) what = " no longer takes part; it has made no step";
     if (lost)
       what =
-          " was left out: it was silent, hung while others waited, or ended before its first step";
+          " was left out: it was silent, hung while others waited, or ended before its first step, "
+          "as with other settings (its log says which)";
     log(lost ? LogLevel::warn : LogLevel::info, "kvstore", "worker '" + name + "'" + what);
   }
   const MutexLock lock(mutex_);
