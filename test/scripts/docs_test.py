@@ -206,15 +206,15 @@ class Configuration(unittest.TestCase):
 
 # A number as a document states it, and the line of the code that it repeats, in the same unit.
 NUMBERS = [
-    ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/rules/flow_control.h", r"max = .*seconds\((\d+)\)"),
-    ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/rules/flow_control.h", r"max = .*seconds\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"asked again every (\d+) s or so", "dpwa/base/backoff.h", r"max = .*seconds\((\d+)\)"),
+    ("docs/OPERATIONS.md", r"each peer every (\d+) s or so", "dpwa/base/backoff.h", r"max = .*seconds\((\d+)\)"),
     (
         "docs/ALGORITHMS.md",
         r"backs off, \d+ ms doubling to (\d+) s",
-        "dpwa/rules/flow_control.h",
+        "dpwa/base/backoff.h",
         r"max = .*seconds\((\d+)\)",
     ),
-    ("docs/ALGORITHMS.md", r"backs off, (\d+) ms", "dpwa/rules/flow_control.h", r"initial = .*milliseconds\((\d+)\)"),
+    ("docs/ALGORITHMS.md", r"backs off, (\d+) ms", "dpwa/base/backoff.h", r"initial = .*milliseconds\((\d+)\)"),
     (
         "docs/ALGORITHMS.md",
         r"cost no score and about (\d+) ms",
