@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "dpwa/base/invariant.h"
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/session/outgoing.h"
 #include "dpwa/wire/kv_messages.h"
@@ -27,11 +28,6 @@ std::vector<wire::TypeBound> StoreHandler::requests(const Requester& requester) 
                                   : wire::KvRoute::worker_to_server);
 }
 
-// Whether the next message of this connection is the first one of a worker.
-bool StoreHandler::begins(const Responder& responder) const {
-  return !servers_.contains(responder.requester().peer) && !connections_.contains(&responder);
-}
-
 bool StoreHandler::take_read(const net::Frame& request, Responder& responder) {
   const auto number = wire::decode_kv_read(request.body);
   if (!number) responder.protocol_error(number.error().detail);
@@ -51,38 +47,35 @@ std::optional<kvstore::Message> StoreHandler::decode(net::Frame& request, Respon
 std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& responder) {
   thread_.check();
   if (request.header.type == MessageType::kv_read) return take_read(request, responder);
-  if (begins(responder)) return std::nullopt;
+  const kvstore::MemberId from = member_of(responder);
+  const bool begins = !servers_.contains(from.name) && !connections_.contains(&responder);
+  // Before anything that the worker of this name uses is touched.
+  if (begins && refusal(from)) return std::nullopt;
   auto message = decode(request, responder);
   if (!message) return false;
   arrivals_.try_emplace(&responder, Arrivals{&responder});
   if (!find_memory(responder, *message)) return false;
-  receive_(member_of(responder), request.header.request_id, *std::move(message));
+  if (begins) begin(responder);
+  receive_(from, request.header.request_id, *std::move(message));
   return true;
 }
 
-asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
-  const auto taken = take_at_once(request, responder);
-  if (taken) co_return *taken;
-  const std::uint64_t tag = request.header.request_id;
-  auto message = decode(request, responder);
-  if (!message) co_return false;
-  const Requester& requester = responder.requester();
-  const kvstore::MemberId from = member_of(responder);
-  arrivals_.try_emplace(&responder, Arrivals{&responder});
-  // Before anything that the worker of this name uses is touched.
-  auto refused = refusal(from);
-  if (refused) {
-    co_await turn_away(responder, *std::move(refused));
-    co_return false;
-  }
-  if (!find_memory(responder, *message)) co_return false;
-  close_older(requester);
+asio::awaitable<bool> StoreHandler::answer(net::Frame, Responder& responder) {
+  auto refused = refusal(member_of(responder));
+  DPWA_INVARIANT(refused, "only a worker that is refused gets an answer of its own");
+  const kvstore::Message message(*std::move(refused));
+  std::vector<std::byte> frame = wire::encode(message, 0).head;
+  co_await responder.send(std::move(frame));
+  co_return false;
+}
+
+void StoreHandler::begin(Responder& responder) {
+  close_older(responder.requester());
   const auto begun = std::make_shared<Connection>(responder);
   connections_[&responder] = begun;
-  if (shared_memory_ != nullptr) shared_memory_->begins(from);
-  newest_[from.name] = begun;
-  receive_(from, tag, *std::move(message));
-  co_return true;
+  const kvstore::MemberId worker = member_of(responder);
+  if (shared_memory_ != nullptr) shared_memory_->begins(worker);
+  newest_[worker.name] = begun;
 }
 
 // A former process that was frozen would take the way back to the one that replaced it. That one
@@ -97,12 +90,6 @@ std::optional<kvstore::Answer> StoreHandler::refusal(const kvstore::MemberId& wo
   answer->kind = kvstore::AnswerKind::name_taken;
   answer->problem = "a later process has taken the place of worker '" + worker.name + "'";
   return answer;
-}
-
-asio::awaitable<void> StoreHandler::turn_away(Responder& responder, kvstore::Answer answer) {
-  const kvstore::Message message(std::move(answer));
-  std::vector<std::byte> frame = wire::encode(message, 0).head;
-  co_await responder.send(std::move(frame));
 }
 
 // Such a process may have been frozen. It finds out at its next connection.

@@ -38,7 +38,7 @@ class StoreHandler : public RequestHandler {
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   bool in_numbers() const override { return true; }
-  // All but the first message of a worker's connection.
+  // All but those of a worker that is refused.
   std::optional<bool> take_at_once(net::Frame& request, Responder& responder) override;
   boost::asio::awaitable<bool> answer(net::Frame request, Responder& responder) override;
   void connection_closed(const Responder& responder) override;
@@ -59,7 +59,6 @@ class StoreHandler : public RequestHandler {
     std::size_t lent_bytes = 0;
     std::uint64_t answers_mapped = 0;
   };
-  bool begins(const Responder& responder) const;
   // Of these, none and false: the connection has to end.
   static std::optional<kvstore::Message> decode(net::Frame& request, Responder& responder);
   bool take_read(const net::Frame& request, Responder& responder);
@@ -67,7 +66,7 @@ class StoreHandler : public RequestHandler {
   bool find_memory(Responder& responder, kvstore::Message& message) const;
   void lend(Connection& connection, kvstore::Message& message) const;
   std::optional<kvstore::Answer> refusal(const kvstore::MemberId& worker) const;
-  static boost::asio::awaitable<void> turn_away(Responder& responder, kvstore::Answer answer);
+  void begin(Responder& responder);  // the connection of a worker, with its first message
   // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);
   // The worker has read the values of all answers up to this number.
