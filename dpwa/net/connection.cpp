@@ -13,7 +13,6 @@ namespace asio = boost::asio;
 
 asio::awaitable<std::optional<Failure>> read_into(ByteSource& source, Incoming& incoming) {
   const Incoming::Want want = incoming.want();
-  // The rest of a long one in turns with other connections.
   std::size_t have = want.at_once ? source.read_at_once(want.target) : 0;
   std::optional<Failure> failure;
   if (have < want.least) {

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
 #include <string_view>
 
@@ -26,6 +25,10 @@ std::optional<Failure> failure_of(const error_code& error) {
 constexpr std::size_t max_finish_bytes = std::size_t{256} << 10;
 
 constexpr std::size_t max_at_once_buffers = 4;
+
+// What a reader sleeps for: less is not worth a call to set it, and more would come too late.
+constexpr std::size_t least_low_water_bytes = std::size_t{16} << 10;
+constexpr std::size_t most_low_water_bytes = std::size_t{64} << 10;
 
 // How many bytes of a short message the kernel takes now; 0 after a failure.
 std::size_t send_at_once(int socket, std::span<const asio::const_buffer> buffers) {
@@ -100,25 +103,38 @@ asio::awaitable<std::optional<Failure>> Stream::write_all(
 }
 
 std::size_t Stream::read_at_once(std::span<std::byte> target) {
-  if (tls_ || target.empty()) return 0;
+  if (tls_ || target.empty() || read_at_once_bytes_ >= max_read_at_once_bytes) return 0;
   const ssize_t count = ::recv(socket_.native_handle(), target.data(), target.size(), MSG_DONTWAIT);
-  return count < 0 ? 0 : static_cast<std::size_t>(count);
+  if (count <= 0) return 0;
+  read_at_once_bytes_ += static_cast<std::size_t>(count);
+  return static_cast<std::size_t>(count);
+}
+
+// The reactor then sleeps until so many bytes are there, instead of waking for each segment.
+void Stream::sleep_until(std::size_t bytes) {
+  const auto low = bytes < least_low_water_bytes ? 1 : std::min(bytes, most_low_water_bytes);
+  if (static_cast<int>(low) == low_water_) return;
+  low_water_ = static_cast<int>(low);
+  ::setsockopt(socket_.native_handle(), SOL_SOCKET, SO_RCVLOWAT, &low_water_, sizeof low_water_);
 }
 
 asio::awaitable<IoResult<std::size_t>> Stream::read_some(std::span<std::byte> target,
                                                          std::size_t at_least) {
   if (tls_) co_return co_await tls_->read_some(target, at_least);
-  at_once_bytes_ = 0;
-  const auto buffer = asio::buffer(target.data(), target.size());
-  const auto condition = [at_least](const error_code& error, std::size_t done) {
-    return error || done >= at_least ? std::size_t{0} : max_transfer_bytes;
-  };
-  const auto [error, count] = co_await asio::async_read(socket_, buffer, condition, as_result);
-  if (error) {
-    Failure failure(error);
-    co_return failure;
-  }
-  co_return count;
+  at_once_bytes_ = read_at_once_bytes_ = 0;
+  std::size_t have = 0;
+  do {
+    sleep_until(at_least - have);
+    const std::size_t size = std::min(target.size() - have, max_transfer_bytes);
+    const auto buffer = asio::buffer(target.data() + have, size);
+    const auto [error, count] = co_await socket_.async_read_some(buffer, as_result);
+    if (error) {
+      Failure failure(error);
+      co_return failure;
+    }
+    have += count;
+  } while (have < at_least);
+  co_return have;
 }
 
 asio::awaitable<std::optional<std::byte>> Stream::first_byte() {
@@ -145,6 +161,7 @@ asio::awaitable<void> Stream::finish() {
 void Stream::close() {
   error_code ignored;
   socket_.close(ignored);
+  low_water_ = 1;
 }
 
 void tune(boost::asio::ip::tcp::socket& socket) {

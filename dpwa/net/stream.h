@@ -86,11 +86,17 @@ class Stream final : public ByteSource {
   // Bytes that are sent between two turns of the reactor: a turn costs more than to send so little.
   // More would keep the other connections of the thread waiting.
   static constexpr std::size_t max_at_once_bytes = std::size_t{16} << 10;
+  // Likewise of bytes that are read.
+  static constexpr std::size_t max_read_at_once_bytes = std::size_t{1} << 20;
 
  private:
+  void sleep_until(std::size_t bytes);
+
   Socket socket_;
-  std::unique_ptr<TlsSession> tls_;  // null: plain TCP
-  std::size_t at_once_bytes_ = 0;    // sent since the last turn of the reactor
+  std::unique_ptr<TlsSession> tls_;     // null: plain TCP
+  std::size_t at_once_bytes_ = 0;       // sent since the last turn of the reactor
+  std::size_t read_at_once_bytes_ = 0;  // likewise
+  int low_water_ = 1;                   // as the kernel has it
 };
 
 // Sets up a connected socket for bulk replies: no Nagle delay, keep-alive (a host that vanished is

@@ -76,6 +76,7 @@ Incoming::Want Incoming::want() {
     want.target = ahead_;
   } else if (stage_ == Stage::part) {
     want.least = std::min(rest.size(), least_landed_bytes);
+    want.at_once = true;
   } else {
     want.at_once = !looked_ && stage_ != Stage::header;
     looked_ = true;

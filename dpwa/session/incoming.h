@@ -67,7 +67,7 @@ class Incoming {
   struct Want {
     std::span<std::byte> target;
     std::size_t least = 0;  // bytes that are worth a wake-up
-    // The rest of a short message has probably come with its start: worth a look before waiting.
+    // More has probably come with what came last: worth a look before waiting.
     bool at_once = false;
   };
   Want want();  // while it is not ready()
