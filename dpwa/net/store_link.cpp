@@ -101,20 +101,11 @@ asio::awaitable<void> StoreLink::run() {
 }
 
 asio::awaitable<Failure> StoreLink::converse(std::shared_ptr<Connection> connection) {
-  Incoming& incoming = connection->incoming();
   const Expected expected{std::span(options_.accepted)};
-  if (!options_.accepted.empty()) incoming.read_ahead(Connection::store_ahead_bytes);
+  if (!options_.accepted.empty()) connection->incoming().read_ahead(Connection::store_ahead_bytes);
   while (connection->is_open()) {
-    incoming.expect(expected);
-    while (!incoming.ready()) {
-      auto broken = co_await read_into(connection->stream(), incoming);
-      if (broken) co_return std::move(*broken);
-    }
-    auto frame = incoming.take();
-    if (!frame) {
-      Failure failure(frame.error());
-      co_return failure;
-    }
+    auto frame = co_await connection->receive(expected);
+    if (!frame) co_return frame.error();
     auto failure = received(std::move(*frame));
     if (failure) co_return std::move(*failure);
   }
