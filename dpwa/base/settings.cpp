@@ -1,6 +1,7 @@
 #include "dpwa/base/settings.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
@@ -8,11 +9,11 @@
 namespace dpwa {
 namespace {
 
-const std::string not_stated = "not stated";
+constexpr std::string_view not_stated = "not stated";
 
-const std::string& value_in(const Settings& settings, const std::string& name) {
+std::string_view value_in(const Settings& settings, const std::string& name) {
   const auto found = std::ranges::find(settings, name, &Settings::value_type::first);
-  return found == settings.end() ? not_stated : found->second;
+  return found == settings.end() ? not_stated : std::string_view(found->second);
 }
 
 }  // namespace
@@ -29,12 +30,12 @@ std::string SettingDifference::words(const std::string& own_place,
 std::vector<SettingDifference> differences(const Settings& own, const Settings& other) {
   std::vector<SettingDifference> found;
   for (const auto& [name, value] : own) {
-    const std::string& there = value_in(other, name);
-    if (there != value) found.push_back({name, value, there});
+    const std::string_view there = value_in(other, name);
+    if (there != value) found.push_back({name, value, std::string(there)});
   }
   for (const auto& [name, value] : other) {
-    const std::string& here = value_in(own, name);
-    if (here == not_stated && value != here) found.push_back({name, here, value});
+    const std::string_view here = value_in(own, name);
+    if (here == not_stated && value != here) found.push_back({name, std::string(here), value});
   }
   return found;
 }
