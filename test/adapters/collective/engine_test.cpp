@@ -1,6 +1,8 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
+#include <torch/cuda.h>
 
+#include <algorithm>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -55,6 +57,22 @@ TEST_CASE("two ranks that use one GPU are named, and ranks with a GPU each are n
   CHECK(shared_gpu({"a", "a"}, {"w1", "w2"}) ==
         "ranks 0 ('w1') and 1 ('w2') use the same GPU; accepted: a GPU for each rank, or engine "
         "gloo");
+}
+
+TEST_CASE("a process that sees no GPU gets one line instead of NCCL") {
+  const auto engines = known_engines();
+  const auto nccl = std::ranges::find(engines, EngineKind::nccl, &EngineSupport::kind);
+  if (!nccl->absent.empty()) {
+    MESSAGE("skipped: " << nccl->absent);
+    return;
+  }
+  if (torch::cuda::is_available()) {
+    CHECK(make_engine(EngineKind::nccl)->name() == "nccl");
+    return;
+  }
+  const auto error = error_of([] { make_engine(EngineKind::nccl); });
+  CHECK(error.failure() == Failure::usage);
+  CHECK(error.reason() == "this process sees no GPU; accepted: engine gloo");
 }
 
 TEST_CASE("this build has Gloo, and says why it lacks the other engines") {
