@@ -120,5 +120,8 @@ function(dpwa_torch_target name)
     # GCC collects its garbage when its memory has grown by so many per cent since the last time. By default it
     # doubles, so that the 900 MB of LibTorch's headers become 1.3 GB and more.
     target_compile_options(${name} PRIVATE --param=ggc-min-expand=15)
+    # The wheels of LibTorch 2.11 export functions of std::filesystem from an older library, and remove_all() jumps to
+    # nowhere there: programs find those of the compiler's own library first.
+    target_link_options(${name} PUBLIC LINKER:--push-state,--no-as-needed -lstdc++ LINKER:--pop-state)
   endif()
 endfunction()
