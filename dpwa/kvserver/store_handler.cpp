@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "dpwa/base/invariant.h"
 #include "dpwa/kvserver/limits.h"
 #include "dpwa/session/outgoing.h"
 #include "dpwa/wire/kv_messages.h"
@@ -60,9 +59,10 @@ std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& r
   return true;
 }
 
-asio::awaitable<bool> StoreHandler::answer(net::Frame, Responder& responder) {
+// The worker was refused when its message came; it may not be any more.
+asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& responder) {
   auto refused = refusal(member_of(responder));
-  DPWA_INVARIANT(refused, "only a worker that is refused gets an answer of its own");
+  if (!refused) co_return take_at_once(request, responder).value_or(false);
   const kvstore::Message message(*std::move(refused));
   std::vector<std::byte> frame = wire::encode(message, 0).head;
   co_await responder.send(std::move(frame));

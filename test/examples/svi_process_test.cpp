@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(Svi, "nodes that gossip in another form refuse each other") {
   // The first to hear of the other's form ends; the other one may then find nobody.
   const std::string forms = refused({{"--data", "synthetic", "--exchange", "natural"},
                                      {"--data", "synthetic", "--exchange", "parameters"}});
-  CHECK(has(forms, "what gossip averages is "));
+  CHECK(has(forms, "what gossip averages: "));
   CHECK(has(forms, "natural parameters on 'w1'"));
   CHECK(has(forms, "(m, log s) on 'w2'"));
   CHECK(std::ranges::count(forms, '\n') == 2);

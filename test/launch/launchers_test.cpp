@@ -124,7 +124,9 @@ TEST_CASE("the engine mpi outside mpirun is one line and exit code 2") {
 
 TEST_CASE("a parameter server under a launcher needs a file that lists the nodes, at once") {
   const LaunchedRun run("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
-  const auto code = run.start({}, {}, {"RANK=0", "WORLD_SIZE=2"}).wait(test::launch_patience);
+  const auto code =
+      run.start({}, {}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9"})
+          .wait(test::launch_patience);
   INFO(run.log());
   CHECK(code == 2);
   CHECK(run.log().find("nodes: missing; accepted: the workers of backend kvstore") !=
