@@ -27,11 +27,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def program(name: str) -> Path:
-    """A measuring program: beside the command dpwa-bench, or in the build of this checkout."""
-    beside = Path(sys.argv[0]).absolute().parent / name
-    path = beside if beside.exists() else ROOT / "build/release/bin" / name
+    """A measuring program: beside the command dpwa-bench; for the script of this checkout, in its release build."""
+    folder = Path(sys.argv[0]).absolute().parent
+    path = (folder if (folder / "dpwa-measure").exists() else ROOT / "build/release/bin") / name
     if not path.exists():
-        raise WrongUsage(f"this build has no {beside}; what needs LibTorch is not built without it")
+        raise WrongUsage(f"this build has no {path}; what needs LibTorch is not built without it")
     return path
 
 
