@@ -126,9 +126,10 @@ void KvstoreAdapter::exchange_gradients() {
   averaged_ = exchanged_ = true;
   if (!gradients_) make_gradients();
   at::Tensor present = at::zeros_like(present_);
+  auto* const has_one = present.mutable_data_ptr<float>();
   for (std::size_t i = trained_.size(); i-- > 0;) {
     const at::Tensor& gradient = trained_parameters_[i].grad();
-    if (gradient.defined()) present[static_cast<std::int64_t>(i)] = 1;
+    if (gradient.defined()) has_one[i] = 1;
     if (gradients_->has_pushed(i)) continue;
     gradients_->push(i, gradient.defined() ? gradient : at::zeros_like(trained_parameters_[i]),
                      terms());
