@@ -81,6 +81,8 @@ std::optional<std::vector<std::byte>> RawSocket::read(std::size_t count) {
   std::vector<std::byte> bytes(count);
   for (std::size_t have = 0; have < count;) {
     const auto got = ::recv(descriptor_, bytes.data() + have, count - have, 0);
+    // A socket with a limit on waiting is interrupted where a process is stopped and continued.
+    if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return std::nullopt;
     have += static_cast<std::size_t>(got);
   }
@@ -103,6 +105,7 @@ bool RawSocket::ended_by_other_side() {
   while (true) {
     const auto got = ::recv(descriptor_, dropped.data(), dropped.size(), 0);
     if (got == 0) return true;
+    if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno != EAGAIN && errno != EWOULDBLOCK;
   }
 }
