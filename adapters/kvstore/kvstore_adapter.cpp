@@ -1,7 +1,5 @@
 #include "adapters/kvstore/kvstore_adapter.h"
 
-#include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
@@ -207,16 +205,10 @@ void KvstoreAdapter::make_weights() {
 }
 
 void KvstoreAdapter::make_gradients() {
-  gradients_ = std::make_unique<kvstore::StepExchange>(
-      *session_, kvstore::StepExchange::Values::by_pull,
-      by_servers() ? "average_gradients() or update_send()" : "");
-  for (std::size_t i = 0; i < trained_.size(); ++i) {
-    gradients_->add("(gradient) " + parameters_[trained_[i]].first,
-                    at::zeros_like(trained_parameters_[i]), /*compresses=*/true);
-  }
-  present_ = at::zeros({static_cast<std::int64_t>(trained_.size())});
-  gradients_->add("(gradient) present", present_, /*compresses=*/false);
-  gradients_->wait_created();
+  kvstore::SharedGradients::Parameters trained;
+  for (const std::size_t each : trained_) trained.push_back(parameters_[each]);
+  gradients_ = std::make_unique<kvstore::SharedGradients>(
+      *session_, std::move(trained), by_servers() ? "average_gradients() or update_send()" : "");
 }
 
 // Takes the weights that have all pushes of steps below `clock`.

@@ -14,6 +14,7 @@
 #include "adapters/kvstore/key_states.h"
 #include "adapters/kvstore/optimizer_terms.h"
 #include "adapters/kvstore/shared_buffers.h"
+#include "adapters/kvstore/shared_gradients.h"
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/config/config.h"
@@ -119,7 +120,6 @@ class KvstoreAdapter : public Adapter {
   void tell_status(const StepReport& report, const torch::Tensor& loss);
   void step_here(torch::optim::Optimizer& optimizer);
   void hold_back();
-  std::vector<at::Tensor> gradient_outs();
 
   const Config config_;
   FlatParameters flat_;
@@ -129,10 +129,10 @@ class KvstoreAdapter : public Adapter {
   kvstore::SharedBuffers buffers_;
   kvstore::RunRecord record_;  // what has to be the same on all workers
   std::unique_ptr<Endpoint> endpoint_;
-  std::unique_ptr<kvstore::StepExchange> weights_;    // keys: parameters, buffers
-  std::unique_ptr<kvstore::StepExchange> gradients_;  // null: not needed so far
-  std::vector<at::Tensor> outs_;                      // of weights_
-  std::unique_ptr<kvstore::WorkerSession> session_;   // destroyed before the tensors that it reads
+  std::unique_ptr<kvstore::StepExchange> weights_;       // keys: parameters, buffers
+  std::unique_ptr<kvstore::SharedGradients> gradients_;  // null: not needed so far
+  std::vector<at::Tensor> outs_;                         // of weights_
+  std::unique_ptr<kvstore::WorkerSession> session_;  // destroyed before the tensors that it reads
   std::unique_ptr<BackwardHooks> hooks_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
@@ -152,7 +152,6 @@ class KvstoreAdapter : public Adapter {
   const torch::optim::Optimizer* stepping_ = nullptr;
   std::optional<kvstore::OptimizerCopy> last_optimizer_;
   std::vector<bool> used_;    // of trained_: it has had a gradient
-  at::Tensor present_;        // by trained_: the share of the workers that had one in this step
   bool held_back_ = false;    // update: server: nothing leaves in backward()
   bool by_halves_ = false;    // update_send() was called
   bool has_weights_ = false;  // of the run

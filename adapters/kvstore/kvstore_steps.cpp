@@ -96,7 +96,7 @@ void KvstoreAdapter::fired(std::size_t index) {
 // Sent to the servers' optimizer, or to be averaged.
 void KvstoreAdapter::push_gradient(std::size_t index) {
   PushTerms own = terms();
-  if (!by_servers()) return gradients_->push(index, trained_parameters_[index].grad(), own);
+  if (!by_servers()) return gradients_->push(index, own);
   own.optimizer = *terms_->of(index);
   const auto gradient = gradient_of(index, own);
   if (gradient) weights_->push(trained_[index], *gradient, own);
@@ -109,51 +109,21 @@ void KvstoreAdapter::push_buffers() {
   buffers_.push(*weights_, terms(), scale);
 }
 
-std::vector<at::Tensor> KvstoreAdapter::gradient_outs() {
-  std::vector<at::Tensor> outs;
-  for (const at::Tensor& parameter : trained_parameters_) {
-    at::Tensor& gradient = parameter.mutable_grad();
-    // The mean over the workers has the rows of all of them, so it is dense.
-    if (!gradient.defined() || gradient.layout() != at::kStrided)
-      gradient = at::zeros_like(parameter);
-    outs.push_back(gradient);
-  }
-  outs.push_back(present_);
-  return outs;
-}
-
 void KvstoreAdapter::exchange_gradients() {
   averaged_ = exchanged_ = true;
   if (!gradients_) make_gradients();
-  at::Tensor present = at::zeros_like(present_);
-  auto* const has_one = present.mutable_data_ptr<float>();
-  for (std::size_t i = trained_.size(); i-- > 0;) {
-    const at::Tensor& gradient = trained_parameters_[i].grad();
-    if (gradient.defined()) has_one[i] = 1;
-    if (gradients_->has_pushed(i)) continue;
-    gradients_->push(i, gradient.defined() ? gradient : at::zeros_like(trained_parameters_[i]),
-                     terms());
-  }
-  gradients_->push(trained_.size(), present, terms());
+  gradients_->push_rest(terms());
   session_->client().at(step_, /*waiting=*/true);
-  gradients_->pull_pushed(step_);
+  gradients_->pull(step_);
   if (!by_servers()) {
     push_buffers();
     weights_->pull_pushed(step_);
   }
   report_.participants = static_cast<unsigned>(session_->client().workers().size());
-  ExchangeReport exchanged = gradients_->finish(gradient_outs());
+  ExchangeReport exchanged = gradients_->finish();
   if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
-  // A parameter that no worker has used in this step stays without a gradient, so that optimizers
-  // skip it.
-  const auto* const workers = present_.const_data_ptr<float>();
-  for (std::size_t i = 0; i < trained_.size() && exchanged.complete(); ++i) {
-    if (workers[i] > 0) {
-      used_[i] = true;
-    } else {
-      trained_parameters_[i].mutable_grad().reset();
-    }
-  }
+  for (std::size_t i = 0; i < trained_.size() && exchanged.complete(); ++i)
+    if (gradients_->is_there(i)) used_[i] = true;
   settle(exchanged);
 }
 

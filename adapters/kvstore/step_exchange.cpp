@@ -57,7 +57,7 @@ std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, 
   entry.name = name;
   entry.bytes = spec.bytes();
   entry.device = value.device();
-  entry.compresses = compresses && session_.compresses();
+  entry.compresses = compresses && session_.compression() != Compression::none;
   entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
   return entries_.size() - 1;
 }

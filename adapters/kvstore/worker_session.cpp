@@ -51,7 +51,7 @@ WorkerSession::WorkerSession(const Config& config, std::uint64_t incarnation,
       lost_after_(config.kvstore.lost_after),
       servers_(config.kvstore.servers.size()),
       min_workers_(first_workers(config)),
-      compresses_(config.kvstore.compression.type != Compression::none),
+      compression_(config.kvstore.compression.type),
       client_(options_of(config, incarnation, std::move(security))),
       wait_log_(client_, config.self) {}
 

@@ -33,7 +33,7 @@ class WorkerSession {
                 std::shared_ptr<Security> security);
 
   kvclient::StoreClient& client() { return client_; }
-  bool compresses() const { return compresses_; }  // pushes, where a key allows it
+  Compression compression() const { return compression_; }  // of pushes, where a key allows it
 
   // Joins. Returns the first step in which this worker takes part. Throws std::runtime_error, in
   // one line with the reason, when that takes longer than kvstore.start_wait_ms or the process is
@@ -89,7 +89,7 @@ class WorkerSession {
   const Duration lost_after_;
   const std::size_t servers_;
   const std::size_t min_workers_;
-  const bool compresses_;
+  const Compression compression_;
   kvclient::StoreClient client_;
   WaitLog wait_log_;
   std::uint64_t first_step_ = 0;

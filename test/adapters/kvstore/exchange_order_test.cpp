@@ -1,3 +1,7 @@
+#include <torch/nn/modules/linear.h>
+#include <torch/optim/sgd.h>
+#include <torch/types.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -29,63 +33,81 @@ std::vector<std::string> keys_of(const StoreDouble& server, const std::string& k
   return keys;
 }
 
+// `told`: the optimizer's numbers, before backward(); else two steps have had the same. `early`: so
+// many keys leave before the gradient of first.weight, the last one, is there. `keys`: of a step.
+template <typename Model>
+void check_order(KvstoreUpdate update, bool told, std::size_t early,
+                 const std::vector<std::string>& keys) {
+  CAPTURE(static_cast<int>(update));
+  CAPTURE(told);
+  const Data data = data_of(64);
+  const StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
+  const BackEnd back_end = store(1, 0, [&](Config& config) {
+    NodeEntry entry;
+    entry.name = "s1";
+    entry.port = server.address().port;
+    entry.addresses = {"127.0.0.1"};
+    config.kvstore.servers = {entry};
+    config.kvstore.update = update;
+  });
+  run_nodes(back_end, [&](Participant& node) {
+    Model net;
+    const auto loss = [&] {
+      return torch::cross_entropy_loss(net.forward(data.x.narrow(0, 0, worker_rows)),
+                                       data.y.narrow(0, 0, worker_rows));
+    };
+    torch::optim::SGD optimizer(net.parameters(), 0.1);
+    const auto adapter = make_adapter(node.config, net);
+    adapter->start();
+    for (int step = told ? 1 : 0; step < 2; ++step) {
+      loss().backward();
+      adapter->step(optimizer, {});
+      optimizer.zero_grad();
+    }
+    if (told) adapter->set_optimizer(optimizer);
+
+    const std::size_t before = server.asked().size();
+    bool left_in_backward = false;
+    const auto hook = net.first->weight.register_hook([&](const Tensor&) {
+      left_in_backward =
+          eventually([&] { return keys_of(server, "push ", before).size() >= early; }, patience);
+    });
+    loss().backward();
+    CHECK(left_in_backward);
+    net.first->weight.remove_hook(hook);
+    CHECK(eventually([&] { return keys_of(server, "push ", before).size() == keys.size(); },
+                     patience));
+    const auto pushes = keys_of(server, "push ", before);
+    const std::size_t pushed = server.asked().size();
+    adapter->step(optimizer, {});
+    auto pulls = keys_of(server, "pull ", pushed);
+    std::erase_if(pulls, [&](const auto& key) { return std::ranges::count(pushes, key) == 0; });
+    CHECK(pulls == keys);
+    adapter->finish();
+  });
+}
+
+struct Small : Net {
+  Small() : Net(5) {}
+};
+
+// The gradients of its two matrices are too large to share a key.
+struct Wide : torch::nn::Module {
+  Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))); }
+  torch::nn::Linear first = register_module("first", torch::nn::Linear(6, 2000));
+  torch::nn::Linear second = register_module("second", torch::nn::Linear(2000, 3));
+};
+
 }  // namespace
 
 TEST_CASE("gradients leave in backward, and values are asked for in the order of forward") {
-  const Data data = data_of(64);
-  struct Case {
-    KvstoreUpdate update;
-    bool told;  // the optimizer's numbers, before backward(); else two steps have had the same
-  };
-  for (const auto [update, told] :
-       {Case{KvstoreUpdate::server, true}, Case{KvstoreUpdate::server, false},
-        Case{KvstoreUpdate::worker, false}}) {
-    CAPTURE(static_cast<int>(update));
-    CAPTURE(told);
-    const StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
-    const BackEnd back_end = store(1, 0, [&, update = update](Config& config) {
-      NodeEntry entry;
-      entry.name = "s1";
-      entry.port = server.address().port;
-      entry.addresses = {"127.0.0.1"};
-      config.kvstore.servers = {entry};
-      config.kvstore.update = update;
-    });
-    run_nodes(back_end, [&, told = told, update = update](Participant& node) {
-      Net net(5);
-      const auto optimizer = make(optimizers()[0].second, net);
-      const auto adapter = make_adapter(node.config, net);
-      adapter->start();
-      for (int step = told ? 1 : 0; step < 2; ++step) {
-        loss_of(net, data, 0, worker_rows).backward();
-        adapter->step(*optimizer, {});
-        optimizer->zero_grad();
-      }
-      if (told) adapter->set_optimizer(*optimizer);
-
-      const std::size_t before = server.asked().size();
-      bool left_in_backward = false;
-      const auto hook = net.first->weight.register_hook([&](const Tensor&) {
-        left_in_backward = eventually([&] { return keys_of(server, "push ", before).size() >= 2; },
-                                      std::chrono::seconds(20));
-      });
-      loss_of(net, data, 0, worker_rows).backward();
-      CHECK(left_in_backward);
-      net.first->weight.remove_hook(hook);
-      constexpr std::size_t used = 4;  // of the parameters of this net; two are not
-      CHECK(eventually([&] { return keys_of(server, "push ", before).size() == used; },
-                       std::chrono::seconds(20)));
-      const auto pushes = keys_of(server, "push ", before);
-      const std::string kind = update == KvstoreUpdate::worker ? "'(gradient) " : "'";
-      const std::size_t pushed = server.asked().size();
-      adapter->step(*optimizer, {});
-      auto pulls = keys_of(server, "pull ", pushed);
-      std::erase_if(pulls, [&](const auto& key) { return std::ranges::count(pushes, key) == 0; });
-      CHECK(pulls == std::vector<std::string>{kind + "first.weight'", kind + "first.bias'",
-                                              kind + "second.weight'", kind + "second.bias'"});
-      adapter->finish();
-    });
-  }
+  const std::vector<std::string> keys{"'first.weight'", "'first.bias'", "'second.weight'",
+                                      "'second.bias'"};  // two more of this net are not used
+  check_order<Small>(KvstoreUpdate::server, /*told=*/true, 2, keys);
+  check_order<Small>(KvstoreUpdate::server, /*told=*/false, 2, keys);
+  check_order<Wide>(
+      KvstoreUpdate::worker, /*told=*/false, 1,
+      {"'(gradient) first.weight'", "'(gradients from) first.bias'", "'(gradient) second.weight'"});
 }
 
 }  // namespace dpwa

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "adapters/kvstore/step_exchange.h"
+
+namespace dpwa::kvstore {
+
+// Which gradients share a key: those of at most `gradient_bytes`, in keys of at most `key_bytes`.
+struct SharedKeys {
+  std::size_t gradient_bytes = std::size_t{16} << 10;
+  std::size_t key_bytes = std::size_t{256} << 10;
+};
+
+// The gradients of a model as values of the store, which come back as their mean over the workers.
+//
+// Small ones of one type share a key, because a key costs workers and servers the same time however
+// small it is. Such a key is pushed once all of its gradients are complete. Which ones share one
+// depends on the parameters alone, so that all workers have the same keys. A gradient that is not
+// there counts as zeros; one more key tells which ones some worker has. Used by the training
+// thread.
+class SharedGradients {
+ public:
+  // A name and a parameter, in the order of the forward pass.
+  using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
+  // `call`: as in StepExchange. Throws std::runtime_error as StepExchange::wait_created.
+  SharedGradients(WorkerSession& session, Parameters parameters, std::string call,
+                  const SharedKeys& limits = {});
+
+  // The gradient of the parameter with this index, once in a step. Its content must not change
+  // before finish().
+  void push(std::size_t index, const kvclient::PushTerms& terms);
+  // Those that have not been pushed in this step.
+  void push_rest(const kvclient::PushTerms& terms);
+  // Asks for the means.
+  void pull(std::uint64_t step) { exchange_.pull_pushed(step); }
+  // Waits for the means, and writes them to the gradients of the parameters. A parameter for which
+  // no worker has a gradient has none then, so that optimizers skip it.
+  ExchangeReport finish();
+  // After that: whether some worker has a gradient of this parameter.
+  bool is_there(std::size_t index) const { return present_.const_data_ptr<float>()[index] > 0; }
+  // As StepExchange::next_step.
+  std::uint64_t next_step(ExchangeReport& report) { return exchange_.next_step(report); }
+
+ private:
+  struct Key {
+    std::vector<std::size_t> members;
+    std::size_t bytes = 0;
+    at::Tensor shared;        // flat, the members one after the other; undefined: one member
+    std::size_t missing = 0;  // members that have not been pushed in this step
+  };
+  struct Place {
+    std::size_t key = 0;   // of keys_ and of exchange_
+    std::size_t from = 0;  // in bytes
+  };
+  void cut_into_keys(const SharedKeys& limits);
+  at::Tensor part_of(std::size_t index) const;  // of a shared key, in the shape of the parameter
+  void copy_to_key(std::size_t index, const at::Tensor& gradient);
+  void copy_from_key(std::size_t index, at::Tensor& gradient) const;
+
+  Parameters parameters_;
+  StepExchange exchange_;
+  std::vector<Key> keys_;
+  std::vector<Place> places_;  // by parameter
+  std::vector<bool> pushed_;   // by parameter: in this step
+  at::Tensor present_;         // by parameter: the share of the workers that have a gradient
+};
+
+}  // namespace dpwa::kvstore
