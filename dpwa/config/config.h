@@ -147,8 +147,8 @@ struct Config {
   bool is_joiner() const { return !join.empty() && (self_added || nodes.size() == 1); }
 };
 
-// Bad configuration: one line "file:line: key: what is wrong; accepted: ..." ready to print.
-// Programs print what() and exit with 2.
+// Bad configuration, usage or data: one line "file:line: key: what is wrong; accepted: ..." to
+// print. Programs print what() and exit with 2.
 class ConfigError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -4,11 +4,22 @@
 #include <filesystem>
 #include <string>
 
+#include "dpwa/config/names.h"
+#include "examples/train/options.h"
+
 namespace dpwa::svi {
 
 enum class DataKind { engel, diabetes, synthetic };
 enum class PosteriorKind { mean_field, full };
 enum class ExchangeKind { natural, parameters };  // under gossip: what the nodes average
+
+inline constexpr config::Word<DataKind> data_names[] = {{"engel", DataKind::engel},
+                                                        {"diabetes", DataKind::diabetes},
+                                                        {"synthetic", DataKind::synthetic}};
+inline constexpr config::Word<PosteriorKind> posterior_names[] = {
+    {"mean-field", PosteriorKind::mean_field}, {"full", PosteriorKind::full}};
+inline constexpr config::Word<ExchangeKind> exchange_names[] = {
+    {"natural", ExchangeKind::natural}, {"parameters", ExchangeKind::parameters}};
 
 // The command line of dpwa-svi as plain values, checked.
 struct SviOptions {
@@ -31,18 +42,7 @@ struct SviOptions {
   std::filesystem::path run_dir;  // empty = no files; the result then goes to stdout
 };
 
-const char* to_string(DataKind kind);
-const char* to_string(PosteriorKind kind);
-const char* to_string(ExchangeKind kind);
-
-// Options to run with, or text to print and an exit code.
-struct ParsedOptions {
-  bool run = false;
-  SviOptions options;
-  std::string text;
-  int exit_code = 0;
-};
-
+using ParsedOptions = train::Parsed<SviOptions>;
 ParsedOptions parse_options(int argc, const char* const* argv);
 
 }  // namespace dpwa::svi

@@ -36,7 +36,6 @@
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
-#include "examples/train/errors.h"
 #include "examples/train/files.h"
 #include "examples/train/main.h"
 
@@ -71,8 +70,8 @@ void make_run_dir(const std::filesystem::path& folder) {
   if (!error && ::access(folder.c_str(), W_OK | X_OK) != 0)
     error = std::error_code(errno, std::generic_category());
   if (!error) return;
-  throw train::UsageError("--run-dir " + folder.string() + ": cannot be written (" +
-                          error.message() + "); accepted: a folder to write to");
+  throw ConfigError("--run-dir " + folder.string() + ": cannot be written (" + error.message() +
+                    "); accepted: a folder to write to");
 }
 
 class Program {
@@ -137,8 +136,8 @@ Program::Program(const SviOptions& options)
 // With whom this node may train.
 void Program::agree() const {
   adapter_->share(steps_made_);
-  adapter_->require_same("--data", to_string(options_.data));
-  adapter_->require_same("--posterior", to_string(options_.posterior));
+  adapter_->require_same("--data", config::name_in(data_names, options_.data));
+  adapter_->require_same("--posterior", config::name_in(posterior_names, options_.posterior));
   adapter_->require_same("--steps", std::to_string(options_.steps));
   adapter_->require_same("--seed", std::to_string(options_.seed));
   // The rows to train as they were read, which depend on file and seed.
@@ -154,9 +153,9 @@ void Program::take_rows() {
   split_for_ = adapter_->place();
   const std::size_t rows = table_.train.rows();
   if (rows < split_for_.size) {
-    throw train::UsageError(
+    throw ConfigError(
         std::to_string(rows) + " of the " + std::to_string(rows + table_.test.rows()) +
-        " rows of " + to_string(options_.data) +
+        " rows of " + config::name_in(data_names, options_.data) +
         " are left to train, as a fifth is for testing: too few for " +
         std::to_string(split_for_.size) + " nodes; accepted: at least one row for each");
   }
@@ -318,7 +317,7 @@ int Program::run() {
   return 0;
 }
 
-// Runs one node; the exit code. Throws ConfigError and train::UsageError before anything is
+// Runs one node; the exit code. Throws ConfigError and ConfigError before anything is
 // started.
 int run_program(const SviOptions& options) {
   stop_signal::install("dpwa-svi");

@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "dpwa/base/random.h"
+#include "dpwa/config/config.h"
 #include "dpwa/config/text.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "examples/train/choices.h"
-#include "examples/train/errors.h"
 #include "examples/train/files.h"
+#include "examples/train/options.h"
 
 namespace dpwa::svi {
 namespace {
@@ -52,13 +52,13 @@ Table read_csv(const std::filesystem::path& file) {
   std::string all(bytes.begin(), bytes.end());
   if (all.starts_with(byte_order_mark)) all.erase(0, byte_order_mark.size());
   if (all.empty())
-    throw train::UsageError(file.string() +
-                            ": the file is empty; accepted: a line of names and at least two rows");
+    throw ConfigError(file.string() +
+                      ": the file is empty; accepted: a line of names and at least two rows");
   std::istringstream text(all);
   Table table;
   std::size_t number = 0;
   const auto refuse = [&](const std::string& why) {
-    throw train::UsageError(file.string() + ":" + std::to_string(number) + ": " + why);
+    throw ConfigError(file.string() + ":" + std::to_string(number) + ": " + why);
   };
   for (std::string line; std::getline(text, line);) {
     ++number;
@@ -67,7 +67,7 @@ Table read_csv(const std::filesystem::path& file) {
     if (table.columns.empty()) {
       table.columns = cells;
       if (std::ranges::all_of(
-              cells, [](const auto& cell) { return train::parse_number(cell).has_value(); }))
+              cells, [](const auto& cell) { return config::parse_number(cell).has_value(); }))
         refuse("numbers in place of names; accepted: a line of names, then lines of numbers");
       if (cells.size() < 2) refuse("one column; accepted: at least one input, then the output");
       continue;
@@ -76,7 +76,7 @@ Table read_csv(const std::filesystem::path& file) {
       refuse(std::to_string(cells.size()) +
              " values; accepted: " + std::to_string(table.columns.size()));
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const auto value = train::parse_number(cells[i]);
+      const auto value = config::parse_number(cells[i]);
       if (!value)
         refuse("column '" + table.columns[i] + "': " + config::shown(cells[i]) +
                " is not accepted; accepted: a finite number");
@@ -102,7 +102,8 @@ Table make_synthetic(std::uint64_t seed) {
 
 Table load_table(const SviOptions& options) {
   if (options.data == DataKind::synthetic) return make_synthetic(options.seed);
-  return read_csv(options.data_dir / (std::string(to_string(options.data)) + ".csv"));
+  return read_csv(options.data_dir /
+                  (std::string(config::name_in(data_names, options.data)) + ".csv"));
 }
 
 Parts split_rows(const Table& table, std::uint64_t seed) {

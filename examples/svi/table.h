@@ -20,7 +20,7 @@ struct Table {
   }
 };
 
-// The table in a CSV file: a line of names, then numbers. Throws train::UsageError with file, line
+// The table in a CSV file: a line of names, then numbers. Throws ConfigError with file, line
 // and column for anything else, and for numbers that are not finite.
 Table read_csv(const std::filesystem::path& file);
 

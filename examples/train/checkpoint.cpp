@@ -8,8 +8,8 @@
 #include <mutex>
 #include <new>
 
+#include "dpwa/config/config.h"
 #include "examples/train/checkpoint_file.h"
-#include "examples/train/errors.h"
 #include "examples/train/saved_model.h"
 
 namespace dpwa::train {
@@ -108,12 +108,12 @@ RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,
     require_same_run(state.identity, here);
     restore(parts.archive.data(), parts.archive.size(), model, optimizer);
     return state;
-  } catch (const UsageError&) {
+  } catch (const ConfigError&) {
     throw;
   } catch (const std::exception& error) {
     const std::string why = error.what();
-    throw UsageError("--resume: the checkpoint does not fit this run: " +
-                     why.substr(0, why.find('\n')));
+    throw ConfigError("--resume: the checkpoint does not fit this run: " +
+                      why.substr(0, why.find('\n')));
   }
 }
 

@@ -16,7 +16,7 @@ std::string pack_checkpoint(const RunState& state, const torch::nn::Module& mode
                             const torch::optim::Optimizer& optimizer);
 
 // Restores what pack_checkpoint packed into a model and an optimizer of the same kind, on any
-// device; parameters keep their identity and storage. Throws UsageError when the checkpoint is of
+// device; parameters keep their identity and storage. Throws ConfigError when the checkpoint is of
 // another run or does not fit; nothing is changed before the run is known to be the same.
 RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,
                            torch::nn::Module& model, torch::optim::Optimizer& optimizer);

@@ -13,7 +13,7 @@
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/base/file_descriptor.h"
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 
 namespace dpwa::train {
 namespace {
@@ -65,8 +65,8 @@ class CheckpointReader {
 
  private:
   [[noreturn]] void fail() const {
-    throw UsageError("--resume: checkpoint " + path_.string() + " cannot be read: " +
-                     std::strerror(errno) + "; accepted: one that can, or another directory");
+    throw ConfigError("--resume: checkpoint " + path_.string() + " cannot be read: " +
+                      std::strerror(errno) + "; accepted: one that can, or another directory");
   }
 
   const std::filesystem::path& path_;

@@ -42,8 +42,8 @@ std::string join_checkpoint(const CheckpointParts& parts);
 
 // The body of the checkpoint file at `path`. Throws DamagedCheckpoint when it is certainly not a
 // whole checkpoint: not a regular file, or wrong bytes; the header is checked before memory for the
-// rest is taken. Throws UsageError that names the file when it cannot be opened or read, because it
-// may be intact, and std::runtime_error that names it when there is not enough memory.
+// rest is taken. Throws ConfigError that names the file when it cannot be opened or read, because
+// it may be intact, and std::runtime_error that names it when there is not enough memory.
 std::string read_checkpoint(const std::filesystem::path& path);
 
 }  // namespace dpwa::train

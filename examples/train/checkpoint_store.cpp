@@ -5,9 +5,9 @@
 #include <set>
 #include <system_error>
 
+#include "dpwa/base/numbers.h"
+#include "dpwa/config/config.h"
 #include "examples/train/checkpoint_file.h"
-#include "examples/train/choices.h"
-#include "examples/train/errors.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
@@ -25,7 +25,7 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, std::string no
 
 void CheckpointStore::require_directory(bool resume) const {
   const auto refuse = [&](const std::string& why) {
-    throw UsageError(
+    throw ConfigError(
         "--checkpoint: '" + directory_.string() + "' " + why +
         "; accepted: a directory that can be written, or a path where one can be made");
   };
@@ -33,9 +33,10 @@ void CheckpointStore::require_directory(bool resume) const {
   const auto status = std::filesystem::status(directory_, error);
   if (status.type() == std::filesystem::file_type::not_found) {
     if (resume)
-      throw UsageError("--resume: '" + directory_.string() +
-                       "' does not exist; accepted: the directory of the checkpoints (an empty one "
-                       "starts from the beginning)");
+      throw ConfigError(
+          "--resume: '" + directory_.string() +
+          "' does not exist; accepted: the directory of the checkpoints (an empty one "
+          "starts from the beginning)");
     std::filesystem::create_directories(directory_, error);
     if (error) refuse("cannot be made: " + error.message());
   } else if (!std::filesystem::is_directory(status)) {
@@ -79,9 +80,9 @@ std::optional<CheckpointStore::Loaded> CheckpointStore::load_latest() {
   }
   std::error_code ignored;  // as of the whole ones above
   if (!present.empty() || !files(damaged_ending, ignored).empty())
-    throw UsageError("--resume: every checkpoint of " + node_ + " in '" + directory_.string() +
-                     "' is damaged; accepted: a sound one, or none (without the *.damaged files) "
-                     "to start from the beginning");
+    throw ConfigError("--resume: every checkpoint of " + node_ + " in '" + directory_.string() +
+                      "' is damaged; accepted: a sound one, or none (without the *.damaged files) "
+                      "to start from the beginning");
   return std::nullopt;
 }
 
@@ -106,7 +107,8 @@ std::vector<std::string> CheckpointStore::other_nodes() const {
     if (!file.ends_with(whole_ending)) continue;
     const std::string stem = file.substr(0, file.size() - whole_ending.size());
     const auto dot = stem.rfind('.');  // a name may have some as well
-    if (dot == 0 || dot == std::string::npos || !parse_whole(stem.substr(dot + 1))) continue;
+    if (dot == 0 || dot == std::string::npos || !number_in<std::uint64_t>(stem.substr(dot + 1)))
+      continue;
     if (const std::string name = stem.substr(0, dot); name != node_) names.insert(name);
   }
   return {names.begin(), names.end()};
@@ -124,7 +126,7 @@ std::vector<CheckpointStore::File> CheckpointStore::readable_files() const {
   const bool none =
       error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
   if (error && !none)
-    throw UsageError("--checkpoint: '" + directory_.string() + "': " + error.message());
+    throw ConfigError("--checkpoint: '" + directory_.string() + "': " + error.message());
   return found;
 }
 
@@ -138,7 +140,7 @@ std::vector<CheckpointStore::File> CheckpointStore::files(std::string_view endin
     if (name.size() <= prefix.size() + ending.size() || !name.starts_with(prefix) ||
         !name.ends_with(ending))
       continue;
-    const auto step = parse_whole(
+    const auto step = number_in<std::uint64_t>(
         std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size()));
     if (step) found.push_back({*step, entry->path()});
   }

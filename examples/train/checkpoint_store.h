@@ -20,7 +20,7 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path directory, std::string node, Warn warn);
 
   // For the start of a run: makes the directory if it does not exist (`resume`: it must exist), and
-  // for a moment a file in it. Throws UsageError when either fails, but not for a full disk.
+  // for a moment a file in it. Throws ConfigError when either fails, but not for a full disk.
   void require_directory(bool resume) const;
 
   // Creates the directory if it does not exist. Throws std::system_error; older files then stay as
@@ -32,12 +32,12 @@ class CheckpointStore {
     std::string body;
   };
   // The latest whole checkpoint; none when there is no file. A damaged file is named in a warning
-  // and renamed to *.damaged where that is allowed; the file before it is taken. Throws UsageError
+  // and renamed to *.damaged where that is allowed; the file before it is taken. Throws ConfigError
   // when all are damaged, and when the latest or the directory cannot be read: with an older
   // checkpoint, later training would be lost silently.
   std::optional<Loaded> load_latest();
 
-  bool empty() const;  // throws UsageError when the directory cannot be read
+  bool empty() const;  // throws ConfigError when the directory cannot be read
 
   // Names of other nodes that have checkpoints there, in order; none when it cannot be read.
   std::vector<std::string> other_nodes() const;

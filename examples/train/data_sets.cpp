@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
@@ -13,7 +13,7 @@ constexpr std::size_t preamble_bytes = 4;
 constexpr std::size_t max_elements = std::size_t{1} << 32;
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) {
-  throw UsageError(name + ": not a usable IDX file: " + why);
+  throw ConfigError(name + ": not a usable IDX file: " + why);
 }
 
 constexpr std::size_t mnist_side = 28;
@@ -26,19 +26,19 @@ Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
   IdxTensor labels = parse_idx(read_file(label_file, max_file_bytes), label_file.string());
   const auto& shape = images.dimensions;
   if (shape.size() != 3 || shape[1] != mnist_side || shape[2] != mnist_side)
-    throw UsageError(image_file.string() + ": does not hold images of 28 x 28 pixels");
+    throw ConfigError(image_file.string() + ": does not hold images of 28 x 28 pixels");
   if (labels.dimensions.size() != 1)
-    throw UsageError(label_file.string() + ": does not hold one label per sample");
+    throw ConfigError(label_file.string() + ": does not hold one label per sample");
   if (shape[0] != labels.dimensions[0])
-    throw UsageError(label_file.string() + ": " + std::to_string(labels.dimensions[0]) +
-                     " labels for " + std::to_string(shape[0]) + " images");
+    throw ConfigError(label_file.string() + ": " + std::to_string(labels.dimensions[0]) +
+                      " labels for " + std::to_string(shape[0]) + " images");
   Dataset data;
   data.height = data.width = mnist_side;
   const auto wrong = std::find_if(labels.elements.begin(), labels.elements.end(),
                                   [&](std::uint8_t label) { return label >= data.classes; });
   if (wrong != labels.elements.end())
-    throw UsageError(label_file.string() + ": label " + std::to_string(*wrong) +
-                     "; accepted: 0 to 9");
+    throw ConfigError(label_file.string() + ": label " + std::to_string(*wrong) +
+                      "; accepted: 0 to 9");
   data.pixels = std::move(images.elements);
   data.labels = std::move(labels.elements);
   data.mean = {0.1307F};
@@ -63,11 +63,12 @@ void append(Dataset& data, const std::filesystem::path& dir, const std::string& 
   const auto file = find_data_file(dir, "cifar-10-batches-bin", stem);
   const auto bytes = read_file(file, max_records * record_bytes);
   if (bytes.empty() || bytes.size() % record_bytes != 0)
-    throw UsageError(file.string() + ": " + std::to_string(bytes.size()) +
-                     " bytes; accepted: 1 to 10000 records of 3073 bytes");
+    throw ConfigError(file.string() + ": " + std::to_string(bytes.size()) +
+                      " bytes; accepted: 1 to 10000 records of 3073 bytes");
   for (auto record = bytes.begin(); record != bytes.end(); record += record_bytes) {
     if (*record >= data.classes)
-      throw UsageError(file.string() + ": label " + std::to_string(*record) + "; accepted: 0 to 9");
+      throw ConfigError(file.string() + ": label " + std::to_string(*record) +
+                        "; accepted: 0 to 9");
     data.labels.push_back(*record);
     data.pixels.insert(data.pixels.end(), record + 1, record + record_bytes);
   }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/train/choices.h"
+#include "examples/train/options.h"
 
 namespace dpwa::train {
 
@@ -49,10 +49,10 @@ struct IdxTensor {
   std::vector<std::uint8_t> elements;
 };
 
-// `name` is the file in messages. Throws UsageError when `bytes` is not exactly one such tensor.
+// `name` is the file in messages. Throws ConfigError when `bytes` is not exactly one such tensor.
 IdxTensor parse_idx(std::vector<std::uint8_t> bytes, const std::string& name);
 
-// Each reads a whole data set. Throws UsageError, one line, when a file is missing or damaged or a
+// Each reads a whole data set. Throws ConfigError, one line, when a file is missing or damaged or a
 // label is out of range.
 
 // train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte,

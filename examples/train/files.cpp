@@ -10,7 +10,7 @@
 #include <system_error>
 
 #include "dpwa/base/atomic_file.h"
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 
 namespace dpwa::train {
 namespace {
@@ -45,7 +45,7 @@ void write_file_atomically(const std::filesystem::path& path,
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t limit) {
   const std::string name = path.string();
   std::unique_ptr<gzFile_s, CloseGz> file(gzopen(name.c_str(), "rb"));
-  if (!file) throw UsageError(name + ": " + std::strerror(errno));
+  if (!file) throw ConfigError(name + ": " + std::strerror(errno));
   gzbuffer(file.get(), 1 << 18);
   std::vector<std::uint8_t> content;
   constexpr std::size_t piece = 1 << 20;
@@ -54,14 +54,14 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size
     content.resize(std::min(have + piece, limit + 1));
     const int got =
         gzread(file.get(), content.data() + have, static_cast<unsigned>(content.size() - have));
-    if (got < 0) throw UsageError(name + ": " + last_error(file.get()));
+    if (got < 0) throw ConfigError(name + ": " + last_error(file.get()));
     content.resize(have + static_cast<std::size_t>(got));
     if (got == 0) break;
     if (content.size() > limit)
-      throw UsageError(name + ": holds more than " + std::to_string(limit) + " bytes");
+      throw ConfigError(name + ": holds more than " + std::to_string(limit) + " bytes");
   }
   // A gzip stream that ends early gives its bytes first and the error at the end.
-  if (gzclose_r(file.release()) != Z_OK) throw UsageError(name + ": the gzip data is cut off");
+  if (gzclose_r(file.release()) != Z_OK) throw ConfigError(name + ": the gzip data is cut off");
   return content;
 }
 
@@ -73,8 +73,8 @@ std::filesystem::path find_data_file(const std::filesystem::path& dir, const std
       std::error_code error;
       if (std::filesystem::is_regular_file(candidate, error)) return candidate;
     }
-  throw UsageError("--data-dir: neither " + stem + " nor " + stem + ".gz is in '" + dir.string() +
-                   "' or in its folder " + folder);
+  throw ConfigError("--data-dir: neither " + stem + " nor " + stem + ".gz is in '" + dir.string() +
+                    "' or in its folder " + folder);
 }
 
 }  // namespace dpwa::train

@@ -10,7 +10,6 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/security/security.h"
-#include "examples/train/errors.h"
 
 // The function main of the example programs. Included by one source of each.
 namespace dpwa::train {
@@ -39,8 +38,6 @@ int run_main(const std::string& program, Parse parse, Run run) {
     }
     forbid_core_dumps();
     return end_output(program, run(parsed.options));
-  } catch (const UsageError& error) {
-    return fail(program, error, 2);
   } catch (const ConfigError& error) {
     return fail(program, error, 2);
   } catch (const std::invalid_argument& error) {

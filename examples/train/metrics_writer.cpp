@@ -14,8 +14,8 @@
 #include <limits>
 #include <utility>
 
+#include "dpwa/config/config.h"
 #include "dpwa/log/log.h"
-#include "examples/train/errors.h"
 
 namespace dpwa::train {
 namespace {
@@ -48,7 +48,7 @@ int open_lines(const std::filesystem::path& file) {
 MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
     : path_(file), fresh_(!append) {
   fd_ = open_lines(file);
-  if (fd_ < 0) throw UsageError("--run-dir: " + file.string() + ": " + std::strerror(errno));
+  if (fd_ < 0) throw ConfigError("--run-dir: " + file.string() + ": " + std::strerror(errno));
 }
 
 MetricsWriter::~MetricsWriter() {

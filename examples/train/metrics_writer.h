@@ -23,7 +23,7 @@ class MetricsWriter {
   // Begins a new file, beside the one of an earlier process (NODE.metrics.1.jsonl and so on), or
   // continues after the last complete line of the old one. The file does not change before the
   // first line is written, so a second process of this node, which is refused, does no harm. Throws
-  // UsageError.
+  // ConfigError.
   MetricsWriter(const std::filesystem::path& file, bool append);
   ~MetricsWriter();
   MetricsWriter(const MetricsWriter&) = delete;

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "examples/train/errors.h"
 
 namespace dpwa::train {
 namespace {
@@ -136,8 +136,8 @@ class Cnn final : public Classifier {
 
 std::shared_ptr<Classifier> make_model(ModelKind kind, const Dataset& data, std::uint64_t seed) {
   if (kind != ModelKind::mlp && (data.height < 16 || data.width < 16))
-    throw UsageError("--model: '" + std::string(to_string(kind)) +
-                     "' needs images of 16 x 16 pixels at least; accepted here: mlp");
+    throw ConfigError("--model: '" + std::string(config::name_in(model_names, kind)) +
+                      "' needs images of 16 x 16 pixels at least; accepted here: mlp");
   torch::manual_seed(SeedStreams(seed).common(SeedRole::weights));
   switch (kind) {
     case ModelKind::mlp:

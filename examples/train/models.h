@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "examples/train/choices.h"
 #include "examples/train/data_sets.h"
+#include "examples/train/options.h"
 
 namespace dpwa::train {
 
@@ -22,7 +22,7 @@ class Classifier : public torch::nn::Module {
 //   mlp:      pixels - 128 - classes; 101,770 parameters for MNIST
 //   cnn:      two convolutions with BatchNorm, a hidden layer with dropout
 //   resnet18: ResNet-18 (He et al. 2015) with the 3 x 3 stem used for CIFAR
-// Throws UsageError when the images are too small for the model.
+// Throws ConfigError when the images are too small for the model.
 std::shared_ptr<Classifier> make_model(ModelKind kind, const Dataset& data, std::uint64_t seed);
 
 }  // namespace dpwa::train

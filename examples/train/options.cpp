@@ -1,20 +1,70 @@
 #include "examples/train/options.h"
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 
-#include "dpwa/base/version.h"
-#include "dpwa/cli/help_format.h"
-#include "dpwa/cli/usage_problem.h"
-#include "dpwa/config/backends.h"
-#include "examples/train/option_values.h"
+#include "examples/train/command_line.h"
 
 namespace dpwa::train {
 namespace {
 
+std::optional<Split> parse_split(std::string_view text) {
+  if (text == "iid") return Split{SplitKind::iid, 0};
+  if (text == "shared") return Split{SplitKind::shared, 0};
+  constexpr std::string_view prefix = "dirichlet:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const auto alpha = config::parse_number(text.substr(prefix.size()));
+  if (!alpha || *alpha <= 0) return std::nullopt;
+  return Split{SplitKind::dirichlet, *alpha};
+}
+
+std::optional<DeviceChoice> parse_device(std::string_view text) {
+  using Kind = DeviceChoice::Kind;
+  if (text == "cpu") return DeviceChoice{Kind::cpu, -1};
+  if (text == "cuda") return DeviceChoice{Kind::cuda, -1};
+  if (text == "auto") return DeviceChoice{Kind::automatic, -1};
+  constexpr std::string_view prefix = "cuda:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  const auto index = number_in<std::uint64_t>(text.substr(prefix.size()));
+  if (!index || *index > 127) return std::nullopt;
+  return DeviceChoice{Kind::cuda, static_cast<int>(*index)};
+}
+
+std::optional<DevicesChoice> parse_devices(std::string_view text) {
+  DevicesChoice devices;
+  constexpr std::string_view cpus = "cpu:";
+  if (text.starts_with(cpus)) {
+    const auto count = number_in<std::uint64_t>(text.substr(cpus.size()));
+    if (!count || *count < 1 || *count > 1024) return std::nullopt;
+    devices.cpus = static_cast<int>(*count);
+    return devices;
+  }
+  while (true) {
+    const auto comma = text.find(',');
+    const auto device = parse_device(text.substr(0, comma));
+    if (!device || device->index < 0 ||
+        std::ranges::find(devices.gpus, device->index) != devices.gpus.end())
+      return std::nullopt;
+    devices.gpus.push_back(device->index);
+    if (comma == std::string_view::npos) return devices;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<ShardChoice> parse_shard(std::string_view text) {
+  const auto slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto number = number_in<std::uint64_t>(text.substr(0, slash));
+  const auto of = number_in<std::uint64_t>(text.substr(slash + 1));
+  if (!number || !of || *number < 1 || *number > *of || *of > 65536) return std::nullopt;
+  return ShardChoice{*number - 1, *of};
+}
+
 void add_data_options(CLI::App& app, TrainOptions& o) {
-  add(app, "--data", "mnist|cifar10|synthetic", "Data set; default mnist",
-      choice(o.data, parse_data));
+  add(app, "--data", data_names, "Data set; default mnist", o.data);
   add(app, "--data-dir", "DIR", "Folder of its files; default $DPWA_DATA_DIR", path(o.data_dir));
   add(app, "--split", "iid|dirichlet:ALPHA|shared",
       "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split),
@@ -22,19 +72,18 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
   add(app, "--shard", "K/N",
       "Trains on part K of N of the split, from 1; default this node's position in the file",
       choice(o.shard, parse_shard), " with 1 <= K <= N <= 65536, such as 2/4");
-  add(app, "--model", "mlp|cnn|resnet18", "Model; default mlp", choice(o.model, parse_model));
+  add(app, "--model", model_names, "Model; default mlp", o.model);
 }
 
 void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads) {
-  add(app, "--optimizer", "sgd|momentum|adam", "Optimizer; default momentum",
-      choice(o.optimizer, parse_optimizer));
+  add(app, "--optimizer", optimizer_names, "Optimizer; default momentum", o.optimizer);
   add(app, "--lr", "a number > 0",
       "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001, and where each push of a worker "
       "is an update (kvstore.type dist_async, dist_ssp) that divided by the workers",
       positive(o.lr));
-  add(app, "--schedule", "constant|linear|taper",
+  add(app, "--schedule", schedule_names,
       "Schedule of the learning rate; linear falls to 0, taper to half of it; default taper",
-      choice(o.schedule, parse_schedule));
+      o.schedule);
   add(app, "--batch-size", "1 to 65536", "Samples per step; default 32",
       whole(o.batch_size, 1, 65536));
   CLI::Option* epochs =
@@ -79,7 +128,7 @@ void add_search_options(CLI::App& app, TrainOptions& o) {
       ->needs(find);
 }
 
-CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
+void add_file_options(CLI::App& app, TrainOptions& o) {
   CLI::Option* checkpoint =
       add(app, "--checkpoint", "DIR", "Keeps this node's two latest checkpoints in DIR",
           path(o.checkpoint));
@@ -102,14 +151,17 @@ CLI::Option* add_file_options(CLI::App& app, TrainOptions& o) {
   app.add_flag("--reestimate-batchnorm", o.reestimate_batch_norm,
                "Measures the BatchNorm statistics of the averaged model again");
   app.add_flag("--quiet", o.quiet, "No progress line");
-  return checkpoint;
-}
-
-ParsedOptions refuse(std::string why) {
-  return {false, {}, "dpwa-train: " + std::move(why) + "\n", 2};
 }
 
 }  // namespace
+
+std::string to_string(const Split& split) {
+  if (split.kind == SplitKind::iid) return "iid";
+  if (split.kind == SplitKind::shared) return "shared";
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), split.alpha).ptr;
+  return "dirichlet:" + std::string(digits.data(), end);
+}
 
 double default_lr(OptimizerKind optimizer) {
   switch (optimizer) {
@@ -128,17 +180,10 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   TrainOptions& o = parsed.options;
   std::uint64_t threads = 0;
   CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
-  dpwa::cli::format_help(app);
-  app.set_version_flag("--version", "dpwa-train " + std::string(dpwa::version()) +
-                                        " (back ends: " + available_backends() + ")");
-  add(app, "--config", "FILE", "Cluster file", path(o.config))->required();
-  add(app, "--name", "NODE",
-      "This node's name in it; default $DPWA_NAME, else from torchrun, srun, mpirun or Kubernetes; "
-      "without nodes in the file, the launcher's processes are the nodes",
-      [&o](const auto& text) {
-        o.name = text;
-        return !text.empty();
-      });
+  add_common_options(
+      app, o.config, o.name,
+      "torchrun, srun, mpirun or Kubernetes; without nodes in the file, the launcher's processes "
+      "are the nodes");
   app.add_option("--join", o.join,
                  "Joins a running cluster through this node of it, without an entry in the file; "
                  "repeatable; DPWA_HOST and DPWA_PORT set this node's endpoint")
@@ -155,26 +200,17 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   app.footer(
       "Exit codes: 0 done; 1 failed while running; 2 wrong usage or configuration;\n"
       "130/143 ended by SIGINT/SIGTERM after a clean stop.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp&) {
-    return {false, {}, app.help(), 0};
-  } catch (const CLI::CallForVersion& wanted) {
-    return {false, {}, std::string(wanted.what()) + "\n", 0};
-  } catch (const CLI::ParseError& error) {
-    return refuse(cli::usage_problem(app, error) + " (see dpwa-train --help)");
-  }
+  if (!parse(app, argc, argv, parsed)) return parsed;
   if (o.data_dir.empty())
     if (const char* dir = std::getenv("DPWA_DATA_DIR")) o.data_dir = dir;
   if (o.shard && o.split.kind == SplitKind::shared)
-    return refuse(
-        "--shard: with --split shared every node has all the data; accepted: one of the two");
+    return refuse<TrainOptions>(
+        app, "--shard: with --split shared every node has all the data; accepted: one of the two");
   o.seed_given = app.count("--seed") > 0;
   o.lr_given = app.count("--lr") > 0;
   if (!o.lr_given) o.lr = default_lr(o.optimizer);
   if (app.count("--init-seed") == 0) o.init_seed = o.seed;
   o.threads = static_cast<int>(threads);
-  parsed.run = true;
   return parsed;
 }
 

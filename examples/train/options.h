@@ -7,9 +7,60 @@
 #include <string>
 #include <vector>
 
-#include "examples/train/choices.h"
+#include "dpwa/config/names.h"
 
 namespace dpwa::train {
+
+// The choices of the options, and their words.
+enum class DataKind { mnist, cifar10, synthetic };
+enum class ModelKind { mlp, cnn, resnet18 };
+enum class OptimizerKind { sgd, momentum, adam };
+// Course of the learning rate over the whole length: constant; linear: falls to 0; taper: falls to
+// half of what it was.
+enum class Schedule { constant, linear, taper };
+enum class SplitKind { iid, dirichlet, shared };
+
+inline constexpr config::Word<DataKind> data_names[] = {
+    {"mnist", DataKind::mnist}, {"cifar10", DataKind::cifar10}, {"synthetic", DataKind::synthetic}};
+inline constexpr config::Word<ModelKind> model_names[] = {
+    {"mlp", ModelKind::mlp}, {"cnn", ModelKind::cnn}, {"resnet18", ModelKind::resnet18}};
+inline constexpr config::Word<OptimizerKind> optimizer_names[] = {
+    {"sgd", OptimizerKind::sgd},
+    {"momentum", OptimizerKind::momentum},
+    {"adam", OptimizerKind::adam}};
+inline constexpr config::Word<Schedule> schedule_names[] = {
+    {"constant", Schedule::constant}, {"linear", Schedule::linear}, {"taper", Schedule::taper}};
+
+struct Split {
+  SplitKind kind = SplitKind::iid;
+  double alpha = 0;  // concentration, with dirichlet only; small = few classes per node
+};
+std::string to_string(const Split& split);  // "iid", "dirichlet:0.1", "shared"
+
+struct DeviceChoice {
+  enum class Kind { cpu, cuda, automatic } kind = Kind::cpu;
+  int index = -1;  // with cuda; -1 = that of this process, as own_gpu() says
+};
+
+// The GPU of a process that a launcher has started as number `local_rank` of this host, of `count`
+// that it sees: one each. Processes beyond the last GPU share, from the first one on.
+constexpr int own_gpu(int local_rank, int count) {
+  return local_rank % count;
+}
+
+// The devices of one process: `count` of the CPU, or these GPUs. None: the one of --device.
+struct DevicesChoice {
+  int cpus = 0;
+  std::vector<int> gpus;
+
+  std::size_t size() const { return cpus > 0 ? static_cast<std::size_t>(cpus) : gpus.size(); }
+};
+
+// Part `index` of the data cut into `of` parts.
+struct ShardChoice {
+  std::uint64_t index = 0;  // from 0; the command line counts from 1
+  std::uint64_t of = 1;
+};
 
 // The command line of dpwa-train as plain values, checked.
 struct TrainOptions {
@@ -59,13 +110,15 @@ double default_lr(OptimizerKind optimizer);
 
 // The result of parsing: options to run with, or text to print and an exit code (0: --help,
 // --version; 2: wrong usage, one line).
-struct ParsedOptions {
+template <class Options>
+struct Parsed {
   bool run = false;
-  TrainOptions options;
+  Options options;
   std::string text;
   int exit_code = 0;
 };
 
+using ParsedOptions = Parsed<TrainOptions>;
 ParsedOptions parse_options(int argc, const char* const* argv);
 
 }  // namespace dpwa::train

@@ -9,7 +9,6 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/text.h"
-#include "examples/train/errors.h"
 #include "examples/train/shards.h"
 
 namespace dpwa::train {
@@ -36,11 +35,11 @@ void require_own_files(const TrainOptions& options, const Config& config) {
       if (path.empty()) continue;
       const auto [found, first] = writers.try_emplace(path.lexically_normal(), node.name);
       if (first || found->second == node.name) continue;
-      throw UsageError("--save: '" + options.save.string() + "' would make '" +
-                       found->first.string() + "' a file of '" + found->second + "' and of '" +
-                       node.name +
-                       "'; accepted: a name of its own for each node, such as "
-                       "{node}/model.safetensors");
+      throw ConfigError("--save: '" + options.save.string() + "' would make '" +
+                        found->first.string() + "' a file of '" + found->second + "' and of '" +
+                        node.name +
+                        "'; accepted: a name of its own for each node, such as "
+                        "{node}/model.safetensors");
     }
   }
 }
@@ -72,10 +71,10 @@ void check_company(const TrainOptions& options, const Config& config) {
   const std::string alone = "backend: null trains alone; accepted: ";
   if (config.backend == Backend::null) {
     if (!options.join.empty())
-      throw UsageError("--join: " + alone + "no --join, or backend: gossip");
+      throw ConfigError("--join: " + alone + "no --join, or backend: gossip");
     const auto refuse = [&alone](const std::string& key, std::uint64_t nodes) {
-      throw UsageError(key + ": " + std::to_string(nodes) + " nodes, where " + alone +
-                       "1, or backend: gossip");
+      throw ConfigError(key + ": " + std::to_string(nodes) + " nodes, where " + alone +
+                        "1, or backend: gossip");
     };
     if (options.min_nodes > 1) refuse("--min-nodes", options.min_nodes);
     if (options.min_nodes == 0 && config.gossip.min_nodes > 1)
@@ -86,36 +85,36 @@ void check_company(const TrainOptions& options, const Config& config) {
   const bool only_of_file =
       config.backend == Backend::collective || config.backend == Backend::kvstore;
   if (only_of_file && least > config.nodes.size())
-    throw UsageError("--min-nodes: " + std::to_string(least) + " nodes, where the file has " +
-                     std::to_string(config.nodes.size()) + "; accepted: at most that many");
+    throw ConfigError("--min-nodes: " + std::to_string(least) + " nodes, where the file has " +
+                      std::to_string(config.nodes.size()) + "; accepted: at most that many");
   if (config.backend == Backend::gossip && !may_run(config, options.min_nodes))
-    throw UsageError("--min-nodes: " + unreachable_count(config, options.min_nodes) +
-                     "; accepted: at most " + std::to_string(config.nodes.size()) +
-                     ", or join: open");
+    throw ConfigError("--min-nodes: " + unreachable_count(config, options.min_nodes) +
+                      "; accepted: at most " + std::to_string(config.nodes.size()) +
+                      ", or join: open");
   if (options.save.empty()) return;
   if (config.nodes.size() > 1 && options.save.string().find(of_node) == std::string::npos)
-    throw UsageError("--save: '" + options.save.string() + "' would be one file of all " +
-                     std::to_string(config.nodes.size()) +
-                     " nodes; accepted: a name with {node}, such as {node}.safetensors");
+    throw ConfigError("--save: '" + options.save.string() + "' would be one file of all " +
+                      std::to_string(config.nodes.size()) +
+                      " nodes; accepted: a name with {node}, such as {node}.safetensors");
   require_own_files(options, config);
 }
 
 void require_data_directory(const TrainOptions& options) {
   if (options.data == DataKind::synthetic || !options.data_dir.empty()) return;
-  throw UsageError("--data-dir: not given; accepted: the directory of the " +
-                   std::string(to_string(options.data)) +
-                   " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
+  throw ConfigError("--data-dir: not given; accepted: the directory of the " +
+                    std::string(config::name_in(data_names, options.data)) +
+                    " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
 }
 
 RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train) {
   RunIdentity identity;
   identity.node = config.self;
-  identity.data = std::string(to_string(options.data));
+  identity.data = config::name_in(data_names, options.data);
   identity.split = to_string(options.split);
-  identity.model = std::string(to_string(options.model));
-  identity.optimizer = std::string(to_string(options.optimizer));
+  identity.model = config::name_in(model_names, options.model);
+  identity.optimizer = config::name_in(optimizer_names, options.optimizer);
   identity.lr = options.lr;
-  identity.schedule = std::string(to_string(options.schedule));
+  identity.schedule = config::name_in(schedule_names, options.schedule);
   identity.batch_size = options.batch_size;
   identity.seed = options.seed;
   identity.nodes = options.shard ? options.shard->of : config.nodes.size();
@@ -148,8 +147,7 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
   if (!identity.shares_data && !rates_move) return terms;
   if (options.shard) terms.emplace_back("--shard", "1/" + std::to_string(identity.nodes));
   terms.emplace_back("--batch-size", std::to_string(options.batch_size));
-  const std::string reason =
-      rates_move ? " (the end of --schedule " + std::string(to_string(options.schedule)) + ")" : "";
+  const std::string reason = rates_move ? " (the end of --schedule " + identity.schedule + ")" : "";
   if (options.steps != 0) {
     terms.emplace_back("--steps", std::to_string(options.steps) + reason);
   } else {
@@ -232,7 +230,7 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
   const std::string option = by_steps ? "--steps" : "--epochs";
   if (origin.length_is_held)
     return text + "the servers refuse another " + option + " in this run, because --schedule " +
-           std::string(to_string(options.schedule)) +
+           config::name_in(schedule_names, options.schedule) +
            " depends on it; for more, start servers without its snapshots, and all nodes with a "
            "larger " +
            option + " (from the first step, or from checkpoints with --resume)";

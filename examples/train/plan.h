@@ -11,7 +11,6 @@
 #include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shares.h"
-#include "examples/train/choices.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/options.h"
 #include "examples/train/run_state.h"
@@ -32,11 +31,11 @@ struct RateOfWorkers {
 };
 std::optional<RateOfWorkers> rate_of_workers(const TrainOptions& options, const Config& config);
 
-// Throws UsageError when the options or the file ask for other nodes in a way that this run does
+// Throws ConfigError when the options or the file ask for other nodes in a way that this run does
 // not support.
 void check_company(const TrainOptions& options, const Config& config);
 
-// Throws UsageError when the data set needs files and no option names their folder.
+// Throws ConfigError when the data set needs files and no option names their folder.
 void require_data_directory(const TrainOptions& options);
 
 // The plan of a run, derived from the options, the cluster file and the data before it begins.

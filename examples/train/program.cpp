@@ -26,7 +26,6 @@
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/files.h"
 #include "examples/train/loss_watch.h"
@@ -53,7 +52,7 @@ Config configured(Config config, const TrainOptions& options) {
   if (!config.gossip.seed || options.seed_given) config.gossip.seed = options.seed;
   if (options.min_nodes == 0) return config;
   if (config.gossip.daemon)
-    throw UsageError(
+    throw ConfigError(
         "--min-nodes: with gossip.daemon the node process decides; accepted: "
         "gossip.min_nodes in the cluster file");
   config.gossip.min_nodes = static_cast<std::uint32_t>(options.min_nodes);
@@ -120,9 +119,9 @@ Program::Program(const TrainOptions& options)
                          [](const std::string& what) { log(LogLevel::warn, "train", what); });
     checkpoints_->require_directory(options_.resume);
     if (!options_.resume && !checkpoints_->empty())
-      throw UsageError("--checkpoint: '" + options_.checkpoint.string() +
-                       "' holds checkpoints of " + config_.self +
-                       "; accepted: with --resume, or another directory");
+      throw ConfigError("--checkpoint: '" + options_.checkpoint.string() +
+                        "' holds checkpoints of " + config_.self +
+                        "; accepted: with --resume, or another directory");
   }
   models_.emplace(options_, config_);
   if (const auto rate = rate_of_workers(options_, config_)) {
@@ -140,7 +139,7 @@ Program::Program(const TrainOptions& options)
   optimizer_ = make_optimizer(options_, model_->parameters());
   if (options_.reestimate_batch_norm && !has_batch_norm(*model_))
     log(LogLevel::warn, "train",
-        "--reestimate-batchnorm: " + std::string(to_string(options_.model)) +
+        "--reestimate-batchnorm: " + identity_.model +
             " has no BatchNorm: nothing will be measured");
   if (options_.resume) resume();
   if (!adapter_) adapter_ = make_adapter(config_, *model_);

@@ -4,7 +4,7 @@
 
 namespace dpwa::train {
 
-// One run of dpwa-train from configuration to result. Returns its exit code; throws UsageError,
+// One run of dpwa-train from configuration to result. Returns its exit code; throws ConfigError,
 // ConfigError or std::invalid_argument before anything is started, any other exception after.
 int run_program(const TrainOptions& options);
 

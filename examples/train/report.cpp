@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
@@ -24,7 +24,7 @@ Report::Report(const TrainOptions& options, const std::string& node, bool resume
   if (options.run_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.run_dir, error);
-  if (error) throw UsageError("--run-dir: " + options.run_dir.string() + ": " + error.message());
+  if (error) throw ConfigError("--run-dir: " + options.run_dir.string() + ": " + error.message());
   result_file_ = options.run_dir / (node + ".result.json");
   if (std::filesystem::is_regular_file(result_file_, error)) {
     std::ostringstream text;

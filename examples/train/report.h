@@ -53,7 +53,7 @@ class ProgressLine {
 // The outputs of a run: metrics and result files, stdout, stderr. One owner, one thread.
 class Report {
  public:
-  // Creates the run directory and opens the metrics file; throws UsageError when it cannot.
+  // Creates the run directory and opens the metrics file; throws ConfigError when it cannot.
   // `resumed`: continues the metrics file of the last run. `steps`: of the whole run.
   Report(const TrainOptions& options, const std::string& node, bool resumed, std::uint64_t steps);
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "dpwa/config/config.h"
 #include "dpwa/parallel/shares.h"
-#include "examples/train/errors.h"
 
 namespace dpwa::train {
 
@@ -78,8 +78,8 @@ RunState run_state_from_json(const std::string& text) {
 void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
   const auto same = [](const char* what, const json& there, const json& own) {
     if (there == own) return;
-    throw UsageError(std::string("--resume: the checkpoint has ") + what + " " + there.dump() +
-                     ", this run " + own.dump() + "; accepted: the same");
+    throw ConfigError(std::string("--resume: the checkpoint has ") + what + " " + there.dump() +
+                      ", this run " + own.dump() + "; accepted: the same");
   };
   same("--name", checkpoint.node, here.node);
   same("--data", checkpoint.data, here.data);
@@ -94,8 +94,8 @@ void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here) {
   if (here.shares_data) return;
   const std::string there = part_of(checkpoint);
   if (const std::string own = part_of(here); there != own)
-    throw UsageError("--resume: the checkpoint is of " + there + ", this run of " + own +
-                     "; accepted: the same, as samples and their order follow from it");
+    throw ConfigError("--resume: the checkpoint is of " + there + ", this run of " + own +
+                      "; accepted: the same, as samples and their order follow from it");
 }
 
 RunPosition carried_over(const RunState& checkpoint, const RunIdentity& here) {

@@ -55,7 +55,7 @@ struct RunState {
 std::string to_json(const RunState& state);
 RunState run_state_from_json(const std::string& text);  // throws std::exception when it is not one
 
-// Throws UsageError that names the first option in which the checkpoint and this run differ. With
+// Throws ConfigError that names the first option in which the checkpoint and this run differ. With
 // shared data, the number of nodes and the place or shard of this one may differ.
 void require_same_run(const RunIdentity& checkpoint, const RunIdentity& here);
 

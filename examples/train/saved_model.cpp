@@ -12,9 +12,9 @@
 #include "dpwa/base/atomic_file.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/version.h"
+#include "dpwa/config/config.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
-#include "examples/train/errors.h"
 #include "examples/train/safetensors.h"
 
 namespace dpwa::train {
@@ -76,8 +76,8 @@ ModelFiles::ModelFiles(const TrainOptions& options, const Config& config)
   paths_ = model_paths(options, config);
   const std::filesystem::path& file = paths_.averaged.empty() ? paths_.own : paths_.averaged;
   const auto refuse = [&file](const std::string& why) {
-    throw UsageError("--save: '" + file.string() + "' cannot be written: " + why +
-                     "; accepted: a file in a folder that can");
+    throw ConfigError("--save: '" + file.string() + "' cannot be written: " + why +
+                      "; accepted: a file in a folder that can");
   };
   std::error_code missing;
   const auto status = std::filesystem::status(file, missing);

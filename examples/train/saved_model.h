@@ -25,7 +25,7 @@ void save_model(const std::filesystem::path& file, const torch::nn::Module& mode
 // The files of --save of one node; without that option nothing is written. One owner, one thread.
 class ModelFiles {
  public:
-  // Makes their folder. Throws UsageError unless they can be written.
+  // Makes their folder. Throws ConfigError unless they can be written.
   ModelFiles(const TrainOptions& options, const Config& config);
 
   // The model of the last step, and the model after finish() if it is an average. False: not

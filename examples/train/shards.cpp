@@ -7,9 +7,9 @@
 #include <numeric>
 #include <string>
 
+#include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "dpwa/parallel/shares.h"
-#include "examples/train/errors.h"
 
 namespace dpwa::train {
 namespace {
@@ -93,9 +93,9 @@ std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t>
     return std::vector<Shard>(nodes, all);
   }
   if (labels.size() < nodes)
-    throw UsageError("--split: " + std::to_string(labels.size()) +
-                     " samples cannot be split over " + std::to_string(nodes) +
-                     " nodes; accepted: shared, or a larger data set");
+    throw ConfigError("--split: " + std::to_string(labels.size()) +
+                      " samples cannot be split over " + std::to_string(nodes) +
+                      " nodes; accepted: shared, or a larger data set");
   auto shards = split.kind == SplitKind::iid ? make_iid(labels.size(), nodes, seed)
                                              : make_dirichlet(split.alpha, labels, nodes, seed);
   for (Shard& shard : shards) std::sort(shard.begin(), shard.end());

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "examples/train/choices.h"
+#include "examples/train/options.h"
 
 namespace dpwa::train {
 
@@ -17,7 +17,7 @@ using Shard = std::vector<std::uint32_t>;  // sample numbers, rising
 //   dirichlet: a partition; of each class the nodes take shares drawn from Dirichlet(alpha). A node
 //              without any sample gets one of the largest shard.
 //   shared:    every sample to every node.
-// Throws UsageError when there are fewer samples than nodes (iid, dirichlet).
+// Throws ConfigError when there are fewer samples than nodes (iid, dirichlet).
 std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t> labels,
                                std::size_t nodes, std::uint64_t seed);
 

@@ -8,8 +8,8 @@
 
 #include <utility>
 
+#include "dpwa/config/config.h"
 #include "dpwa/launch/place.h"
-#include "examples/train/errors.h"
 
 namespace dpwa::train {
 
@@ -27,7 +27,7 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) {
     if (choice.kind == Kind::automatic) return c10::kCPU;
-    throw UsageError(
+    throw ConfigError(
         option +
         ": 'cuda' is not accepted: this LibTorch or this machine has no CUDA; accepted "
         "here: "
@@ -35,9 +35,10 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
         (option == "--device" ? ", auto" : ":N"));
   }
   if (choice.index >= count)
-    throw UsageError(option + ": 'cuda:" + std::to_string(choice.index) +
-                     "' is not accepted: this machine has " + std::to_string(count) +
-                     " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
+    throw ConfigError(
+        option + ": 'cuda:" + std::to_string(choice.index) +
+        "' is not accepted: this machine has " + std::to_string(count) +
+        " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
   const int index = choice.index < 0 ? own_gpu(local_rank(), count) : choice.index;
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }

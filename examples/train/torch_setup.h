@@ -10,7 +10,7 @@
 
 namespace dpwa::train {
 
-// The device of --device; throws UsageError when this build or machine does not have it. `cuda`
+// The device of --device; throws ConfigError when this build or machine does not have it. `cuda`
 // without a number: under a launcher each process of a host takes another GPU.
 c10::Device resolve_device(const DeviceChoice& choice);
 

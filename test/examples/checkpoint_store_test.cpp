@@ -5,9 +5,9 @@
 
 #include <stdexcept>
 
+#include "dpwa/config/config.h"
 #include "examples/train/checkpoint_file.h"
 #include "examples/train/checkpoint_store.h"
-#include "examples/train/errors.h"
 #include "test/support/temporary_directory.h"
 
 using namespace dpwa;
@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(Store, "the checkpoint of the highest step is loaded, not the 
 
 TEST_CASE_FIXTURE(Store, "a directory that cannot be used is refused before the run") {
   const std::string path = (directory / "checkpoints").string();
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.require_directory(true); }),
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.require_directory(true); }),
                   "--resume: '" + path + "' does not exist; accepted: "));
   CHECK_FALSE(std::filesystem::exists(path));
   CHECK_NOTHROW(store.require_directory(false));  // makes it
@@ -59,14 +59,14 @@ TEST_CASE_FIXTURE(Store, "a directory that cannot be used is refused before the 
   CHECK(std::filesystem::is_empty(path));
   std::filesystem::remove(path);
   test::write_text(path, "a file");
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.require_directory(false); }),
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.require_directory(false); }),
                   "--checkpoint: '" + path + "' is not a directory; accepted: a directory that "));
   CheckpointStore within(std::filesystem::path(path) / "deeper", "w1", {});
-  CHECK(test::has(test::message_of<train::UsageError>([&] { within.require_directory(false); }),
+  CHECK(test::has(test::message_of<ConfigError>([&] { within.require_directory(false); }),
                   "--checkpoint: '" + path + "/deeper' "));
   // Nobody, root included, makes files there.
   CheckpointStore unwritable("/proc/self", "w1", {});
-  CHECK(test::has(test::message_of<train::UsageError>([&] { unwritable.require_directory(false); }),
+  CHECK(test::has(test::message_of<ConfigError>([&] { unwritable.require_directory(false); }),
                   "--checkpoint: '/proc/self' cannot be written: "));
 }
 
@@ -163,7 +163,7 @@ TEST_CASE_FIXTURE(Store,
     std::filesystem::create_symlink("/none/elsewhere", file("w1.2.ckpt"));
     reason = "No such file";
   }
-  const auto why = test::message_of<train::UsageError>([&] { store.load_latest(); });
+  const auto why = test::message_of<ConfigError>([&] { store.load_latest(); });
   CHECK(test::has(why, "w1.2.ckpt cannot be read: " + reason));
   CHECK(std::filesystem::symlink_status(file("w1.2.ckpt")).type() !=
         std::filesystem::file_type::not_found);
@@ -173,9 +173,8 @@ TEST_CASE_FIXTURE(Store,
 
 TEST_CASE_FIXTURE(Store, "a directory that cannot be read is not one without checkpoints") {
   std::filesystem::create_symlink(directory / "checkpoints", directory / "checkpoints");
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.load_latest(); }),
-                  "--checkpoint: '"));
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.empty(); }), "--checkpoint: '"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.load_latest(); }), "--checkpoint: '"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.empty(); }), "--checkpoint: '"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
@@ -206,9 +205,9 @@ TEST_CASE_FIXTURE(Store, "a checkpoint for which there is no memory is not calle
 TEST_CASE_FIXTURE(Store, "when every checkpoint is damaged nothing is started") {
   store.save(1, "body");
   flip_last_byte(file("w1.1.ckpt"));
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.load_latest(); }), "is damaged"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.load_latest(); }), "is damaged"));
   // Nor by a second try, which finds it set aside.
-  CHECK(test::has(test::message_of<train::UsageError>([&] { store.load_latest(); }), "*.damaged"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.load_latest(); }), "*.damaged"));
 }
 
 TEST_CASE_FIXTURE(Store, "files of other nodes and other kinds are left alone") {

@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "dpwa/config/config.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/errors.h"
 #include "examples/train/files.h"
 #include "test/support/temporary_directory.h"
 
@@ -17,7 +17,7 @@ namespace {
 const Bytes good{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
 
 std::string refusal(const Bytes& bytes) {
-  return test::message_of<train::UsageError>([&] { train::parse_idx(bytes, "the-file"); });
+  return test::message_of<ConfigError>([&] { train::parse_idx(bytes, "the-file"); });
 }
 
 std::string big_endian(unsigned value) {
@@ -49,7 +49,7 @@ struct Mnist {
     test::write_text(dir / "t10k-labels-idx1-ubyte", labels({1, 2}));
   }
   std::string refusal() const {
-    return test::message_of<train::UsageError>([this] { train::load_mnist(dir.path()); });
+    return test::message_of<ConfigError>([this] { train::load_mnist(dir.path()); });
   }
 };
 
@@ -217,9 +217,8 @@ TEST_CASE_FIXTURE(Mnist, "a wrong MNIST file is refused by name") {
 TEST_CASE("a file above the limit is refused before it is read whole") {
   const test::TemporaryDirectory dir;
   write_gz(dir / "zeros.gz", std::string(5'000'000, '\0'));
-  CHECK(test::has(
-      test::message_of<train::UsageError>([&] { train::read_file(dir / "zeros.gz", 1000); }),
-      "zeros.gz: holds more than 1000 bytes"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { train::read_file(dir / "zeros.gz", 1000); }),
+                  "zeros.gz: holds more than 1000 bytes"));
   CHECK(train::read_file(dir / "zeros.gz", 5'000'000).size() == 5'000'000);
 }
 
@@ -237,7 +236,7 @@ TEST_CASE("CIFAR-10 batches are read in order and checked") {
   CHECK(data.test.image_size() == 3072);
 
   const auto refusal = [&] {
-    return test::message_of<train::UsageError>([&] { train::load_cifar10(dir.path()); });
+    return test::message_of<ConfigError>([&] { train::load_cifar10(dir.path()); });
   };
   test::write_text(dir / "test_batch.bin", record(9) + "x");
   CHECK(test::has(refusal(), "test_batch.bin: 3074 bytes; accepted: 1 to 10000 records"));

@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 #include "examples/train/files.h"
 #include "examples/train/shards.h"
 #include "test/support/full_disk.h"
@@ -152,7 +152,7 @@ TEST_CASE("a single node has all the data whatever the split") {
 
 TEST_CASE("fewer samples than nodes are refused where every node needs its own") {
   const auto refusal = [](Split split) {
-    return test::message_of<train::UsageError>([&] { make_shards(split, ten_classes(3), 4, 1); });
+    return test::message_of<ConfigError>([&] { make_shards(split, ten_classes(3), 4, 1); });
   };
   CHECK(test::has(refusal({SplitKind::iid, 0}), "3 samples cannot be split over 4 nodes"));
   CHECK(test::has(refusal({SplitKind::dirichlet, 1}), "3 samples"));

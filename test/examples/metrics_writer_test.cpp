@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/report.h"
 #include "examples/train/result.h"
@@ -169,8 +169,8 @@ TEST_CASE("a metrics file stays as it is until there is a line, or the run has e
 
 TEST_CASE("a metrics file that cannot be opened is refused before anything starts") {
   const test::TemporaryDirectory directory;
-  const auto why = test::message_of<train::UsageError>(
-      [&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
+  const auto why =
+      test::message_of<ConfigError>([&] { MetricsWriter(directory / "none" / "m.jsonl", false); });
   CHECK(test::has(why, "--run-dir: "));
   CHECK(test::has(why, "m.jsonl: No such file"));
 }

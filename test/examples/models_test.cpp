@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/errors.h"
 #include "examples/train/evaluate.h"
 #include "examples/train/models.h"
 #include "test/support/temporary_directory.h"
@@ -58,9 +58,8 @@ TEST_CASE("the same seed gives the same weights, another seed others") {
 }
 
 TEST_CASE("images too small for the pooling of a model are refused") {
-  CHECK(test::has(
-      test::message_of<train::UsageError>([] { make_model(ModelKind::cnn, shape(1, 8), 1); }),
-      "--model: 'cnn' needs images of 16 x 16"));
+  CHECK(test::has(test::message_of<ConfigError>([] { make_model(ModelKind::cnn, shape(1, 8), 1); }),
+                  "--model: 'cnn' needs images of 16 x 16"));
 }
 
 TEST_CASE("an evaluation counts every sample once, in evaluation mode, and puts the mode back") {

@@ -85,10 +85,10 @@ TEST_CASE("defaults") {
   const TrainOptions& o = parsed.options;
   CHECK(o.config == "c.yaml");
   CHECK(o.name.empty());
-  CHECK(to_string(o.data) == "mnist");
+  CHECK(o.data == DataKind::mnist);
   CHECK(to_string(o.split) == "iid");
-  CHECK(to_string(o.model) == "mlp");
-  CHECK(to_string(o.optimizer) == "momentum");
+  CHECK(o.model == ModelKind::mlp);
+  CHECK(o.optimizer == OptimizerKind::momentum);
   CHECK(o.lr == default_lr(OptimizerKind::momentum));
   CHECK_FALSE(o.lr_given);
   CHECK(o.batch_size == 32);

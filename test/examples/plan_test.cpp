@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 
 using namespace dpwa::train;
 using namespace dpwa;
@@ -68,7 +68,7 @@ TEST_CASE("what is asked of other nodes is refused where there can be none or to
   const auto refusal = [](const TrainOptions& options, const Config& config) -> std::string {
     try {
       check_company(options, config);
-    } catch (const UsageError& error) {
+    } catch (const ConfigError& error) {
       return error.what();
     }
     return "";
@@ -338,7 +338,7 @@ TEST_CASE("--save of several nodes without {node} in its name is refused") {
   CHECK_THROWS_WITH_AS(check_company(options, config),
                        "--save: 'm.safetensors' would be one file of all 4 nodes; accepted: a name "
                        "with {node}, such as {node}.safetensors",
-                       UsageError);
+                       ConfigError);
   options.save = "m.{node}.safetensors";
   CHECK_NOTHROW(check_company(options, config));
   options.save = "m.safetensors";
@@ -355,9 +355,9 @@ TEST_CASE("--save that would make one file of two nodes is refused") {
                        "--save: '{node}.safetensors' would make 'a.own.safetensors' a file of 'a' "
                        "and of 'a.own'; accepted: a name of its own for each node, such as "
                        "{node}/model.safetensors",
-                       UsageError);
+                       ConfigError);
   options.save = "out/{node}/../m.safetensors";
-  CHECK_THROWS_AS(check_company(options, config), UsageError);
+  CHECK_THROWS_AS(check_company(options, config), ConfigError);
   for (const char* good : {"{node}/model.safetensors", "m.{node}", "{node}.m.safetensors"}) {
     options.save = good;
     CHECK_NOTHROW(check_company(options, config));

@@ -14,10 +14,10 @@
 #include <sstream>
 
 #include "adapters/common/flat_parameters.h"
+#include "dpwa/config/config.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/errors.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
 #include "test/support/temporary_directory.h"
@@ -133,8 +133,8 @@ TEST_CASE(
   for (const auto kind : {ModelKind::mlp, ModelKind::cnn})
     for (const auto optimizer :
          {OptimizerKind::sgd, OptimizerKind::momentum, OptimizerKind::adam}) {
-      CAPTURE(to_string(kind));
-      CAPTURE(to_string(optimizer));
+      CAPTURE(dpwa::config::name_in(model_names, kind));
+      CAPTURE(dpwa::config::name_in(optimizer_names, optimizer));
       Run straight(kind, optimizer);
       REQUIRE(straight.train(whole) == LoopEnd::done);
 
@@ -250,7 +250,7 @@ TEST_CASE("a checkpoint that does not fit is refused in one line") {
   const std::string body = run.pack();
   Run other(ModelKind::cnn, OptimizerKind::momentum);
   const auto refusal = [&](const std::string& text) {
-    return test::message_of<train::UsageError>([&] { other.unpack(text); });
+    return test::message_of<ConfigError>([&] { other.unpack(text); });
   };
   for (const std::string& text :
        {body, std::string("short"), std::string(100, '\xff'), body.substr(0, body.size() / 2)}) {
@@ -261,7 +261,7 @@ TEST_CASE("a checkpoint that does not fit is refused in one line") {
   }
   RunIdentity here = Run::identity();
   here.node = "w2";
-  const auto why = test::message_of<train::UsageError>(
+  const auto why = test::message_of<ConfigError>(
       [&] { unpack_checkpoint(body, here, *run.model, *run.optimizer); });
   CHECK(test::has(why, "--resume: the checkpoint has --name \"w1\", this run \"w2\""));
 }

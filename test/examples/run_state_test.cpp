@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "examples/train/errors.h"
+#include "dpwa/config/config.h"
 #include "examples/train/run_state.h"
 #include "test/support/temporary_directory.h"
 
@@ -125,7 +125,7 @@ TEST_CASE("a checkpoint of another run is refused by the first option that diffe
     here.train_size = 4000, expected = "training samples 60000, this run 4000";
   }
   const std::string why =
-      test::message_of<train::UsageError>([&] { require_same_run(identity(), here); });
+      test::message_of<ConfigError>([&] { require_same_run(identity(), here); });
   CAPTURE(why);
   CHECK((test::has(why, "--resume: the checkpoint has " + expected) ||
          test::has(why, "--resume: the checkpoint is of " + expected)));

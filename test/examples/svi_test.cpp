@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
 #include "examples/svi/options.h"
 #include "examples/svi/result.h"
 #include "examples/svi/table.h"
-#include "examples/train/errors.h"
 #include "test/support/temporary_directory.h"
 
 // The parts of dpwa-svi without torch.
@@ -26,7 +26,7 @@ ParsedOptions parse(std::vector<const char*> arguments) {
 std::string csv_error(const std::string& text) {
   const test::TemporaryDirectory dir;
   test::write_text(dir / "t.csv", text);
-  const std::string error = test::message_of<train::UsageError>([&] { read_csv(dir / "t.csv"); });
+  const std::string error = test::message_of<ConfigError>([&] { read_csv(dir / "t.csv"); });
   const auto name = error.find("t.csv");
   return name == std::string::npos ? error : error.substr(name);
 }

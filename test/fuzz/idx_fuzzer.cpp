@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "dpwa/config/config.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/errors.h"
 #include "test/fuzz/require.h"
 
 using namespace dpwa::train;
@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::size_t elements = 1;
     for (const std::size_t extent : tensor.dimensions) elements *= extent;
     DPWA_FUZZ_REQUIRE(tensor.elements.size() == elements);
-  } catch (const UsageError&) {
+  } catch (const dpwa::ConfigError&) {
   }
   return 0;
 }

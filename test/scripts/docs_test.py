@@ -280,7 +280,8 @@ class Numbers(unittest.TestCase):
 
 class Quotations(unittest.TestCase):
     def test_the_documented_options_are_those_of_dpwa_train(self) -> None:
-        source = (ROOT / "examples/train/options.cpp").read_text(encoding="utf-8")
+        files = ("examples/train/options.cpp", "examples/train/command_line.h")
+        source = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
         options = set(re.findall(r'(?:add|add_flag|add_option)\((?:app, )?"(--[a-z-]+)"', source))
         section = (ROOT / "docs/TRAINING.md").read_text(encoding="utf-8").split("## Options\n")[1].split("\n## ")[0]
         self.assertGreater(len(options), 15)
