@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -28,15 +27,9 @@ SavedStates read_states(const std::filesystem::path& file) {
   if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0)
     throw std::system_error(errno, std::generic_category(), file.string());
   std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t count = ::read(descriptor.get(), bytes.data() + filled, bytes.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw std::system_error(errno, std::generic_category(), file.string());
-    if (count == 0) break;
-    filled += static_cast<std::size_t>(count);
-  }
-  bytes.resize(filled);
+  const auto filled = read_all(descriptor.get(), bytes);
+  if (!filled) throw std::system_error(errno, std::generic_category(), file.string());
+  bytes.resize(*filled);
   auto decoded = decode_states(bytes);
   if (const auto* const fault = std::get_if<std::string>(&decoded)) throw KVStoreError(*fault);
   return std::get<SavedStates>(std::move(decoded));

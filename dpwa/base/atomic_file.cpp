@@ -75,6 +75,18 @@ bool write_all(int descriptor, std::span<const std::byte> bytes) {
   return true;
 }
 
+std::optional<std::size_t> read_all(int descriptor, std::span<std::byte> into) {
+  std::size_t have = 0;
+  while (have < into.size()) {
+    const ssize_t got = ::read(descriptor, into.data() + have, into.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  return have;
+}
+
 std::error_code sync_folder(const std::filesystem::path& folder) {
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (descriptor.valid() && ::fsync(descriptor.get()) == 0) return {};

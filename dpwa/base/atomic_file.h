@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,10 @@ class AtomicFile {
 
 // Writes all bytes. False with errno set when it cannot.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
+
+// Reads until `into` is full or the file ends. The number of bytes; none with errno set when it
+// cannot.
+std::optional<std::size_t> read_all(int descriptor, std::span<std::byte> into);
 
 // Makes the names in a folder durable.
 std::error_code sync_folder(const std::filesystem::path& folder);

@@ -29,16 +29,6 @@ std::string reason() {
   return std::strerror(errno);
 }
 
-bool read_all(int file, std::span<std::byte> into) {
-  while (!into.empty()) {
-    const ssize_t got = ::read(file, into.data(), into.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    into = into.subspan(static_cast<std::size_t>(got));
-  }
-  return true;
-}
-
 // The file as a source; the error is the end of a line that begins with its name.
 class OpenFile {
  public:
@@ -53,7 +43,9 @@ class OpenFile {
     } else {
       source_.left = static_cast<std::uint64_t>(status.st_size);
     }
-    source_.fill = [this](std::span<std::byte> into) { return read_all(file_.get(), into); };
+    source_.fill = [this](std::span<std::byte> into) {
+      return read_all(file_.get(), into) == into.size();
+    };
   }
   const std::string& problem() const { return problem_; }  // empty: none
   SnapshotSource& source() { return source_; }

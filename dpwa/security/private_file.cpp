@@ -87,18 +87,11 @@ FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_b
   if (const auto fault = fault_of(status, file)) return line(file, *fault);
   if (const auto fault = fault_of_folders(descriptor.get())) return line(file, *fault);
   SecretText secret(max_bytes + 1);
-  std::size_t have = 0;
-  while (have < secret.text().size()) {
-    const ssize_t got =
-        ::read(descriptor.get(), secret.text().data() + have, secret.text().size() - have);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return line(file, "cannot be read: " + words_for(errno) + readable);
-    if (got == 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  if (have > max_bytes)
+  const auto have = read_all(descriptor.get(), std::as_writable_bytes(std::span(secret.text())));
+  if (!have) return line(file, "cannot be read: " + words_for(errno) + readable);
+  if (*have > max_bytes)
     return line(file, "is too large; accepted: at most " + std::to_string(max_bytes) + " bytes");
-  secret.text().resize(have);
+  secret.text().resize(*have);
   return secret;
 }
 
