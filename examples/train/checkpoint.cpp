@@ -9,7 +9,7 @@
 #include <new>
 
 #include "dpwa/config/config.h"
-#include "examples/train/checkpoint_file.h"
+#include "examples/train/checkpoint_store.h"
 #include "examples/train/saved_model.h"
 
 namespace dpwa::train {
@@ -95,7 +95,7 @@ void restore(const char* data, std::size_t size, torch::nn::Module& model,
 
 std::string pack_checkpoint(const RunState& state, const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer) {
-  std::string body = join_checkpoint({to_json(state), {}});
+  std::string body = begin_checkpoint(to_json(state));
   append(archive_of(model, optimizer), body);
   return body;
 }

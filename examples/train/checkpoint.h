@@ -10,7 +10,7 @@
 namespace dpwa::train {
 
 // A checkpoint's body: the run state as JSON, and a LibTorch archive of every parameter and buffer,
-// the optimizer's state and the random generator of the model's device (checkpoint_file.h).
+// the optimizer's state and the random generator of the model's device (checkpoint_store.h).
 // Throws std::bad_alloc or c10::Error when memory is refused.
 std::string pack_checkpoint(const RunState& state, const torch::nn::Module& model,
                             const torch::optim::Optimizer& optimizer);

@@ -1,24 +1,127 @@
 #include "examples/train/checkpoint_store.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <boost/endian/conversion.hpp>
 #include <cerrno>
+#include <cstring>
+#include <new>
 #include <set>
+#include <span>
 #include <system_error>
 
+#include "dpwa/base/atomic_file.h"
+#include "dpwa/base/checksum.h"
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/numbers.h"
 #include "dpwa/config/config.h"
-#include "examples/train/checkpoint_file.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
 namespace {
+
+namespace endian = boost::endian;
+
+constexpr std::string_view magic = "DPWACKPT";
+constexpr std::uint32_t version = 1;
+constexpr std::size_t header_bytes = 24;
+constexpr std::size_t prefix_bytes = 8;  // of the body
 
 constexpr std::string_view whole_ending = ".ckpt";
 constexpr std::string_view damaged_ending = ".ckpt.damaged";
 constexpr std::string_view unfinished_ending = ".ckpt.tmp";  // write_file_atomically
 constexpr std::size_t kept_files = 2;
 
+std::uint32_t checksum(std::string_view body) {
+  return crc32c(std::as_bytes(std::span(body.data(), body.size())));
+}
+
+unsigned char* bytes_of(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+// `begin`: the first 24 bytes of the file, or all.
+void check_header(std::string_view begin, std::uint64_t file_bytes) {
+  if (begin.size() < header_bytes) throw DamagedCheckpoint("it is cut off");
+  if (!begin.starts_with(magic)) throw DamagedCheckpoint("it is not a checkpoint");
+  if (const auto found = endian::load_little_u32(bytes_of(begin) + 8); found != version)
+    throw DamagedCheckpoint("it has format version " + std::to_string(found) + "; accepted: 1");
+  if (endian::load_little_u64(bytes_of(begin) + 16) != file_bytes - header_bytes)
+    throw DamagedCheckpoint("its size is not the one in its header");
+}
+
+// The body of the checkpoint file at `path`. Throws DamagedCheckpoint when it is certainly not a
+// whole checkpoint: not a regular file, or wrong bytes; the header is checked before memory for the
+// rest is taken. Throws ConfigError that names the file when it cannot be opened or read, because
+// it may be intact, and std::runtime_error that names it when there is not enough memory.
+std::string read_checkpoint(const std::filesystem::path& path) {
+  const auto require = [&path](bool done) {
+    if (done) return;
+    throw ConfigError("--resume: checkpoint " + path.string() + " cannot be read: " +
+                      std::strerror(errno) + "; accepted: one that can, or another directory");
+  };
+  // O_NONBLOCK: do not wait for a writer when the path is a pipe.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status {};
+  require(file.valid() && ::fstat(file.get(), &status) == 0);
+  if (!S_ISREG(status.st_mode)) throw DamagedCheckpoint("it is not a regular file");
+  const auto size = static_cast<std::size_t>(status.st_size);
+  std::string text;
+  const auto read_to = [&](std::size_t most) {
+    const std::size_t from = text.size();
+    text.resize(most);
+    const auto got = read_all(file.get(), std::as_writable_bytes(std::span(text)).subspan(from));
+    require(got.has_value());
+    text.resize(from + *got);
+  };
+  read_to(std::min(size, header_bytes));
+  check_header(text, size);
+  try {
+    read_to(size);
+    return checkpoint_body(std::move(text));
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error("checkpoint " + path.string() + ": no memory for its " +
+                             std::to_string(size) + " bytes");
+  }
+}
+
 }  // namespace
+
+std::string checkpoint_header(std::string_view body) {
+  std::string header(header_bytes, '\0');
+  std::memcpy(header.data(), magic.data(), magic.size());
+  endian::store_little_u32(bytes_of(header) + 8, version);
+  endian::store_little_u32(bytes_of(header) + 12, checksum(body));
+  endian::store_little_u64(bytes_of(header) + 16, body.size());
+  return header;
+}
+
+std::string checkpoint_body(std::string file) {
+  check_header(file, file.size());
+  const std::uint32_t expected = endian::load_little_u32(bytes_of(file) + 12);
+  file.erase(0, header_bytes);
+  if (checksum(file) != expected) throw DamagedCheckpoint("its checksum does not match");
+  return file;
+}
+
+CheckpointParts split_checkpoint(std::string_view body) {
+  if (body.size() < prefix_bytes) throw DamagedCheckpoint("it is too short");
+  const std::uint64_t bytes = endian::load_little_u64(bytes_of(body));
+  if (bytes > body.size() - prefix_bytes) throw DamagedCheckpoint("it is too short");
+  return {body.substr(prefix_bytes, bytes), body.substr(prefix_bytes + bytes)};
+}
+
+std::string begin_checkpoint(std::string_view state) {
+  std::string body(prefix_bytes, '\0');
+  endian::store_little_u64(bytes_of(body), state.size());
+  return body.append(state);
+}
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, std::string node, Warn warn)
     : directory_(std::move(directory)), node_(std::move(node)), warn_(std::move(warn)) {}
@@ -100,17 +203,9 @@ bool CheckpointStore::empty() const {
 
 std::vector<std::string> CheckpointStore::other_nodes() const {
   std::set<std::string> names;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(directory_, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::string file = entry->path().filename().string();
-    if (!file.ends_with(whole_ending)) continue;
-    const std::string stem = file.substr(0, file.size() - whole_ending.size());
-    const auto dot = stem.rfind('.');  // a name may have some as well
-    if (dot == 0 || dot == std::string::npos || !number_in<std::uint64_t>(stem.substr(dot + 1)))
-      continue;
-    if (const std::string name = stem.substr(0, dot); name != node_) names.insert(name);
-  }
+  std::error_code ignored;
+  for (const File& file : all_files(whole_ending, ignored))
+    if (file.node != node_) names.insert(file.node);
   return {names.begin(), names.end()};
 }
 
@@ -132,20 +227,25 @@ std::vector<CheckpointStore::File> CheckpointStore::readable_files() const {
 
 std::vector<CheckpointStore::File> CheckpointStore::files(std::string_view ending,
                                                           std::error_code& error) const {
+  auto found = all_files(ending, error);
+  std::erase_if(found, [this](const File& file) { return file.node != node_; });
+  return found;
+}
+
+std::vector<CheckpointStore::File> CheckpointStore::all_files(std::string_view ending,
+                                                              std::error_code& error) const {
   std::vector<File> found;
-  const std::string prefix = node_ + ".";
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.size() <= prefix.size() + ending.size() || !name.starts_with(prefix) ||
-        !name.ends_with(ending))
-      continue;
-    const auto step = number_in<std::uint64_t>(
-        std::string_view(name).substr(prefix.size(), name.size() - prefix.size() - ending.size()));
-    if (step) found.push_back({*step, entry->path()});
+    if (!name.ends_with(ending)) continue;
+    const std::string stem = name.substr(0, name.size() - ending.size());
+    const auto dot = stem.rfind('.');  // a name may have some as well
+    if (dot == 0 || dot == std::string::npos) continue;
+    if (const auto step = number_in<std::uint64_t>(std::string_view(stem).substr(dot + 1)))
+      found.push_back({stem.substr(0, dot), *step, entry->path()});
   }
-  std::sort(found.begin(), found.end(),
-            [](const File& left, const File& right) { return left.step > right.step; });
+  std::ranges::sort(found, std::greater<>(), &File::step);
   return found;
 }
 

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -11,8 +12,34 @@
 
 namespace dpwa::train {
 
+// A checkpoint file. Layout, little-endian:
+//    0  8  "DPWACKPT"
+//    8  4  version, 1
+//   12  4  CRC32C of the body
+//   16  8  bytes of the body
+//   24     body: u64 bytes of the run state, the run state as JSON, a LibTorch archive to the end
+std::string checkpoint_header(std::string_view body);
+
+// The file is certainly not a whole checkpoint; the text states the damage.
+class DamagedCheckpoint : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The body of a whole file. Throws DamagedCheckpoint.
+std::string checkpoint_body(std::string file);
+
+struct CheckpointParts {
+  std::string_view state;    // JSON
+  std::string_view archive;  // of LibTorch
+};
+// Views into `body`. Throws DamagedCheckpoint when it is too short.
+CheckpointParts split_checkpoint(std::string_view body);
+// A body as far as the archive.
+std::string begin_checkpoint(std::string_view state);
+
 // The checkpoint files of one node in a directory: NODE.STEP.ckpt, the two latest kept. A file
-// appears whole or not at all; checkpoint_file.h gives its layout. One owner, one thread.
+// appears whole or not at all. One owner, one thread.
 class CheckpointStore {
  public:
   using Warn = std::function<void(const std::string&)>;
@@ -48,10 +75,13 @@ class CheckpointStore {
 
  private:
   struct File {
+    std::string node;
     std::uint64_t step;
     std::filesystem::path path;
   };
-  // Files NODE.STEP with this ending, latest first; after an error: the files found before it.
+  // Files NODE.STEP of all nodes with this ending, and those of this one, latest first; after an
+  // error: the files found before it.
+  std::vector<File> all_files(std::string_view ending, std::error_code& error) const;
   std::vector<File> files(std::string_view ending, std::error_code& error) const;
   std::vector<File> readable_files() const;
   void set_aside(const std::filesystem::path& file, const std::string& why) const;

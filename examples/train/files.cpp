@@ -28,18 +28,13 @@ std::string last_error(gzFile_s* file) {
 }  // namespace
 
 void write_file_atomically(const std::filesystem::path& path,
-                           std::span<const std::string_view> parts, ::mode_t mode) {
+                           const std::vector<std::string_view>& parts, ::mode_t mode) {
   AtomicFile file(path, path.string() + ".tmp", mode);
   for (const std::string_view part : parts) file.write(part);
   file.commit();
   const std::filesystem::path folder = folder_of(path);
   if (const std::error_code error = sync_folder(folder))
     throw std::system_error(error, folder.string());
-}
-
-void write_file_atomically(const std::filesystem::path& path,
-                           std::initializer_list<std::string_view> parts, ::mode_t mode) {
-  write_file_atomically(path, std::span(parts.begin(), parts.size()), mode);
 }
 
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t limit) {

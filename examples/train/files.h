@@ -5,9 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
-#include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +16,7 @@ namespace dpwa::train {
 // std::system_error naming the file. Concurrent writers of one path are not supported. `mode`
 // gives the permissions of the file, less the umask.
 void write_file_atomically(const std::filesystem::path& path,
-                           std::span<const std::string_view> parts, ::mode_t mode = 0666);
-void write_file_atomically(const std::filesystem::path& path,
-                           std::initializer_list<std::string_view> parts, ::mode_t mode = 0666);
+                           const std::vector<std::string_view>& parts, ::mode_t mode = 0666);
 // For weights, which may be worth as much as keys.
 inline constexpr ::mode_t private_mode = 0600;
 

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "dpwa/config/config.h"
-#include "examples/train/checkpoint_file.h"
 #include "examples/train/checkpoint_store.h"
 #include "test/support/temporary_directory.h"
 

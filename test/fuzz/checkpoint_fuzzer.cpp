@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "examples/train/checkpoint_file.h"
+#include "examples/train/checkpoint_store.h"
 #include "examples/train/run_state.h"
 #include "test/fuzz/require.h"
 
