@@ -34,13 +34,14 @@
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/svi/network.h"
 #include "examples/svi/options.h"
-#include "examples/svi/result.h"
 #include "examples/svi/table.h"
 #include "examples/train/files.h"
 #include "examples/train/main.h"
 
 namespace dpwa::svi {
 namespace {
+
+using nlohmann::ordered_json;
 
 constexpr std::int64_t test_draws = 500;
 constexpr int curve_points = 160;
@@ -88,8 +89,8 @@ class Program {
   void take_rows();
   Rows next_batch() const;
   at::Tensor test_weights() const;
-  Quality quality() const;
-  Curve curve() const;
+  ordered_json quality() const;
+  ordered_json curve() const;
   void write_metrics(std::uint64_t step, double loss) const;
 
   const SviOptions options_;
@@ -237,7 +238,10 @@ at::Tensor Program::test_weights() const {
   return network_->posterior().draw(test_draws, generator);  // the same on every node
 }
 
-Quality Program::quality() const {
+// How well the posterior predicts the rows that were kept for testing, in the units of the data:
+// the mean log density, the error of the predictive mean, and the fraction of the rows within the
+// central intervals of 50, 80 and 95 %.
+ordered_json Program::quality() const {
   const torch::NoGradGuard no_gradients;
   const Predictive predicted(*network_, test_weights(), test_.x);
   const double unit = scale_.sd.back();
@@ -246,12 +250,16 @@ Quality Program::quality() const {
     return ((rank - 0.5).abs() <= width / 2).to(torch::kDouble).mean().item<double>();
   };
   const auto error = (predicted.mean() - test_.y).square().mean().sqrt();
-  return {predicted.log_density(test_.y).mean().item<double>() - std::log(unit),
-          unit * error.item<double>(), within(0.5), within(0.8), within(0.95)};
+  return {{"log_likelihood", predicted.log_density(test_.y).mean().item<double>() - std::log(unit)},
+          {"rmse", unit * error.item<double>()},
+          {"within_50", within(0.5)},
+          {"within_80", within(0.8)},
+          {"within_95", within(0.95)}};
 }
 
-Curve Program::curve() const {
-  if (train_.x.size(1) != 1) return {};
+// The prediction along the input, when there is only one, with the rows of the data; else null.
+ordered_json Program::curve() const {
+  if (train_.x.size(1) != 1) return nullptr;
   const torch::NoGradGuard no_gradients;
   const double low = train_.x.min().item<double>(), high = train_.x.max().item<double>();
   const double margin = 0.1 * (high - low);
@@ -259,15 +267,15 @@ Curve Program::curve() const {
   const Predictive predicted(*network_, test_weights(), x);
   const double x_unit = scale_.sd[0], x_mean = scale_.mean[0];
   const double y_unit = scale_.sd[1], y_mean = scale_.mean[1];
-  return {table_.train.columns,
-          numbers(x, x_unit, x_mean),
-          numbers(predicted.mean(), y_unit, y_mean),
-          numbers(predicted.sd(), y_unit),
-          numbers(predicted.model_sd(), y_unit),
-          numbers(train_.x, x_unit, x_mean),
-          numbers(train_.y, y_unit, y_mean),
-          numbers(test_.x, x_unit, x_mean),
-          numbers(test_.y, y_unit, y_mean)};
+  return {{"columns", table_.train.columns},
+          {"x", numbers(x, x_unit, x_mean)},
+          {"mean", numbers(predicted.mean(), y_unit, y_mean)},
+          {"sd", numbers(predicted.sd(), y_unit)},
+          {"model_sd", numbers(predicted.model_sd(), y_unit)},
+          {"train_x", numbers(train_.x, x_unit, x_mean)},
+          {"train_y", numbers(train_.y, y_unit, y_mean)},
+          {"test_x", numbers(test_.x, x_unit, x_mean)},
+          {"test_y", numbers(test_.y, y_unit, y_mean)}};
 }
 
 int Program::run() {
@@ -282,33 +290,42 @@ int Program::run() {
       return stop_signal::received() != 0 ? 128 + stop_signal::received() : 1;
     }
   }
-  SviResult result;
-  result.seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-  result.node = config_.self;
-  result.backend = std::string(config::name_of(config_.backend));
-  result.options = options_;
-  result.workers = split_for_.size;
-  result.rows = static_cast<std::uint64_t>(shard_[0].size(0));
-  result.train_rows = table_.train.rows();
-  result.test_rows = table_.test.rows();
-  result.own = quality();
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  const ordered_json own = quality();
   stop_signal::defer(false);
-  result.participants = finish().participants;
+  const std::uint64_t participants = finish().participants;
   if (stop_signal::received() != 0) return 128 + stop_signal::received();
-  result.refused = exchange_ ? exchange_->refused() : 0;
-  if (config_.backend == Backend::gossip && result.participants < split_for_.size) {
+  const std::uint64_t refused = exchange_ ? exchange_->refused() : 0;
+  if (config_.backend == Backend::gossip && participants < split_for_.size) {
     log(LogLevel::warn, "svi",
-        "the final average is over " + std::to_string(result.participants) + " of " +
+        "the final average is over " + std::to_string(participants) + " of " +
             std::to_string(split_for_.size) +
             " nodes: it lacks the rows of the others, and is not the posterior of all data");
   }
-  if (result.refused > 0) {
+  if (refused > 0) {
     log(LogLevel::warn, "svi",
-        std::to_string(result.refused) + " averages left no Gaussian, and were not taken");
+        std::to_string(refused) + " averages left no Gaussian, and were not taken");
   }
-  result.final = quality();
-  result.curve = curve();
-  const std::string text = to_json(result);
+  const ordered_json result = {{"schema", 1},
+                               {"node", config_.self},
+                               {"backend", config::name_of(config_.backend)},
+                               {"dataset", config::name_in(data_names, options_.data)},
+                               {"posterior", config::name_in(posterior_names, options_.posterior)},
+                               {"exchange", config::name_in(exchange_names, options_.exchange)},
+                               {"hidden", options_.hidden},
+                               {"seed", options_.seed},
+                               {"steps", options_.steps},
+                               {"workers", split_for_.size},  // that shared the rows
+                               {"rows", shard_[0].size(0)},   // of this node, to train
+                               {"train_rows", table_.train.rows()},
+                               {"test_rows", table_.test.rows()},
+                               {"participants", participants},  // of the final average
+                               {"refused", refused},
+                               {"train_seconds", seconds},
+                               {"own", own},  // before the final average
+                               {"final", quality()},
+                               {"curve", curve()}};
+  const std::string text = result.dump(2) + "\n";
   if (options_.run_dir.empty()) {
     std::fputs(text.c_str(), stdout);
   } else {

@@ -1,9 +1,11 @@
 #include "examples/train/data_sets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/parallel/seed_streams.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
@@ -74,6 +76,73 @@ void append(Dataset& data, const std::filesystem::path& dir, const std::string& 
   }
 }
 
+constexpr int side = 28;
+constexpr int max_shift = 3;
+constexpr std::size_t classes = 10;
+using Pattern = std::vector<float>;  // side x side, in [0, 1]
+
+Pattern make_pattern(Random& random) {
+  Pattern pattern(side * side, 0.0F);
+  for (int blob = 0; blob < 5; ++blob) {
+    const double x = random.uniform(6, side - 6);
+    const double y = random.uniform(6, side - 6);
+    const double radius = random.uniform(1.5, 3.5);
+    for (int row = 0; row < side; ++row)
+      for (int column = 0; column < side; ++column) {
+        const double square = (row - y) * (row - y) + (column - x) * (column - x);
+        pattern[static_cast<std::size_t>(row * side + column)] +=
+            static_cast<float>(std::exp(-square / (2 * radius * radius)));
+      }
+  }
+  const float top = *std::max_element(pattern.begin(), pattern.end());
+  for (float& value : pattern) value /= top;
+  return pattern;
+}
+
+// A pattern moved by whole pixels; pixels from outside it are dark.
+struct Shifted {
+  const Pattern& pattern;
+  int down, right;
+
+  float at(int row, int column) const {
+    row -= down;
+    column -= right;
+    if (row < 0 || row >= side || column < 0 || column >= side) return 0;
+    return pattern[static_cast<std::size_t>(row * side + column)];
+  }
+};
+
+Shifted shift(const Pattern& pattern, Random& random) {
+  const auto draw = [&random] {
+    return static_cast<int>(random.below(2 * max_shift + 1)) - max_shift;
+  };
+  const int down = draw();
+  return {pattern, down, draw()};
+}
+
+Dataset draw(const std::vector<Pattern>& patterns, std::size_t size, Random& random) {
+  Dataset data;
+  data.height = data.width = side;
+  data.mean = {0.27F};
+  data.deviation = {0.25F};
+  data.pixels.reserve(size * side * side);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t label = random.below(classes);
+    const Shifted own = shift(patterns[label], random);
+    const Shifted other = shift(patterns[random.below(classes)], random);
+    const double contrast = random.uniform(0.4, 0.8);
+    const double ghost = random.uniform(0, 0.3);
+    for (int row = 0; row < side; ++row)
+      for (int column = 0; column < side; ++column) {
+        const double value = contrast * own.at(row, column) + ghost * other.at(row, column) +
+                             random.uniform(0, 0.35);
+        data.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value * 255, 0.0, 255.0)));
+      }
+    data.labels.push_back(static_cast<std::uint8_t>(label));
+  }
+  return data;
+}
+
 }  // namespace
 
 void fill_batch(const Dataset& data, std::span<const std::uint32_t> samples,
@@ -129,6 +198,16 @@ TrainTest load_cifar10(const std::filesystem::path& dir) {
   for (int batch = 1; batch <= 5; ++batch)
     append(data.train, dir, "data_batch_" + std::to_string(batch) + ".bin");
   append(data.test, dir, "test_batch.bin");
+  return data;
+}
+
+TrainTest make_synthetic(std::uint64_t seed) {
+  Random random(SeedStreams(seed).common(SeedRole::synthetic));
+  std::vector<Pattern> patterns;
+  for (std::size_t c = 0; c < classes; ++c) patterns.push_back(make_pattern(random));
+  TrainTest data;
+  data.train = draw(patterns, 12000, random);
+  data.test = draw(patterns, 2000, random);
   return data;
 }
 

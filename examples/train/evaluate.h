@@ -9,7 +9,7 @@
 
 #include "examples/train/data_sets.h"
 #include "examples/train/models.h"
-#include "examples/train/result.h"
+#include "examples/train/report.h"
 
 namespace dpwa::train {
 

@@ -133,7 +133,6 @@ bool MetricsWriter::close() {
   return lost_ == 0;
 }
 
-// Writes whole lines and removes them from the buffer. Returns errno, or 0.
 // Those of an earlier process of this node: NODE.metrics.jsonl becomes NODE.metrics.1.jsonl, or the
 // next number that is free.
 int MetricsWriter::keep_earlier_lines() {
@@ -149,6 +148,7 @@ int MetricsWriter::keep_earlier_lines() {
   return 0;
 }
 
+// Writes whole lines and removes them from the buffer. Returns errno, or 0.
 int MetricsWriter::write_lines() {
   if (fresh_) {
     if (const int error = keep_earlier_lines(); error != 0) return error;
@@ -196,10 +196,8 @@ void MetricsWriter::number(std::string_view key, double value) {
 }
 
 void MetricsWriter::whole(std::string_view key, std::uint64_t value) {
-  std::array<char, 24> digits{};
-  const auto done = std::to_chars(digits.data(), digits.data() + digits.size(), value);
   buffer_ += key;
-  buffer_.append(digits.data(), done.ptr);
+  buffer_ += std::to_string(value);
 }
 
 // With the wall clock: seconds since 1970.

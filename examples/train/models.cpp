@@ -105,9 +105,9 @@ class Mlp final : public Classifier {
 class Cnn final : public Classifier {
  public:
   explicit Cnn(const Dataset& data)
-      : conv1_(register_module("conv1", convolution(data.channels, 16))),
+      : conv1_(register_module("conv1", convolution(data.channels, 16, 3, 1))),
         bn1_(register_module("bn1", nn::BatchNorm2d(16))),
-        conv2_(register_module("conv2", convolution(16, 32))),
+        conv2_(register_module("conv2", convolution(16, 32, 3, 1))),
         bn2_(register_module("bn2", nn::BatchNorm2d(32))),
         hidden_(register_module("fc1", nn::Linear(32 * (data.height / 4) * (data.width / 4), 64))),
         dropout_(register_module("dropout", nn::Dropout(0.25))),
@@ -120,9 +120,6 @@ class Cnn final : public Classifier {
   }
 
  private:
-  static nn::Conv2d convolution(std::size_t from, std::size_t to) {
-    return nn::Conv2d(nn::Conv2dOptions(from, to, 3).padding(1).bias(false));
-  }
   nn::Conv2d conv1_;
   nn::BatchNorm2d bn1_;
   nn::Conv2d conv2_;

@@ -9,7 +9,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/text.h"
-#include "examples/train/shards.h"
+#include "examples/train/samples.h"
 
 namespace dpwa::train {
 namespace {

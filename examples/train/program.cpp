@@ -33,9 +33,8 @@
 #include "examples/train/options.h"
 #include "examples/train/plan.h"
 #include "examples/train/report.h"
-#include "examples/train/sample_source.h"
+#include "examples/train/samples.h"
 #include "examples/train/saved_model.h"
-#include "examples/train/shards.h"
 #include "examples/train/torch_setup.h"
 #include "examples/train/trainer.h"
 

@@ -5,16 +5,146 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "dpwa/config/config.h"
+#include "dpwa/config/names.h"
 #include "examples/train/files.h"
 
 namespace dpwa::train {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json number(const std::optional<Evaluation>& evaluation, double Evaluation::*field) {
+  return evaluation ? ordered_json(*evaluation.*field) : ordered_json(nullptr);
+}
+
+ordered_json averaged(const std::optional<AveragedModel>& model) {
+  if (!model) return nullptr;
+  return {{"test_accuracy", number(model->evaluation, &Evaluation::accuracy)},
+          {"test_loss", number(model->evaluation, &Evaluation::loss)},
+          {"participants",
+           model->participants > 0 ? ordered_json(model->participants) : ordered_json(nullptr)},
+          {"distance", model->distance}};
+}
+
+constexpr std::chrono::milliseconds terminal_interval(500);
+constexpr std::chrono::milliseconds file_interval(10000);
+
+std::string words_for(const StepReport& report) {
+  const std::string outcome(to_string(report.outcome));
+  const bool of_servers = report.sent > 0;
+  std::array<char, 48> waited{};
+  std::snprintf(waited.data(), waited.size(), "  waited %.1f ms",
+                static_cast<double>(report.waited.count()) / 1e6);
+  const std::string end = of_servers ? waited.data() : "";
+  if (report.outcome == Outcome::averaged)
+    return outcome + " over " + std::to_string(report.participants) +
+           (of_servers ? " workers" : " nodes") + end;
+  if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
+  if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
+  if (report.outcome == Outcome::rejected && of_servers)
+    return outcome + ": its gradients are not finite" + end;
+  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other worker" + end;
+  return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
+         " failed  " + outcome + " " + report.peer;
+}
+
+// As the terminal is now. The last column stays free: some terminals go on in the next row there.
+std::size_t columns_of(std::FILE* terminal) {
+  winsize size{};
+  const bool known = ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return known ? size.ws_col - 1U : 79;
+}
+
+}  // namespace
+
+void StepStatistics::add(const StepReport& report, double step_ms) {
+  const double waited_ms = static_cast<double>(report.waited.count()) / 1e6;
+  sums_.pulls_ok = report.pulls_ok;
+  sums_.pulls_failed = report.pulls_failed;
+  sums_.bytes_received += report.bytes;
+  sums_.bytes_sent += report.sent;
+  sums_.waited_ms_total += waited_ms;
+  sums_.waited_ms_max = std::max(sums_.waited_ms_max, waited_ms);
+  step_ms_.push_back(static_cast<float>(step_ms));
+}
+
+StepStatistics::Summary StepStatistics::summary() const {
+  Summary summary = sums_;
+  summary.steps = step_ms_.size();
+  if (step_ms_.empty()) return summary;
+  auto sorted = step_ms_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  summary.step_ms_median = *middle;
+  summary.step_ms_max = *std::max_element(sorted.begin(), sorted.end());
+  return summary;
+}
+
+std::string to_json(const RunResult& r) {
+  // nlohmann writes NaN and infinities as null.
+  const ordered_json json = {{"schema", 1},
+                             {"node", r.identity.node},
+                             {"dataset", r.identity.data},
+                             {"split", r.identity.split},
+                             {"model", r.identity.model},
+                             {"optimizer", r.identity.optimizer},
+                             {"lr", r.identity.lr},
+                             {"schedule", r.identity.schedule},
+                             {"batch_size", r.identity.batch_size},
+                             {"seed", r.identity.seed},
+                             {"backend", config::name_of(r.backend)},
+                             {"interrupted", r.interrupted},
+                             {"lost_final_model", r.lost_final_model},
+                             {"test_accuracy", number(r.own, &Evaluation::accuracy)},
+                             {"test_loss", number(r.own, &Evaluation::loss)},
+                             {"steps", r.position.step},
+                             {"steps_made", r.steps.steps},
+                             {"samples", r.position.samples},
+                             {"train_seconds", r.position.train_seconds},
+                             {"clock", r.clock},
+                             {"pulls_ok", r.steps.pulls_ok},
+                             {"pulls_failed", r.steps.pulls_failed},
+                             {"waited_ms_total", r.steps.waited_ms_total},
+                             {"waited_ms_max", r.steps.waited_ms_max},
+                             {"step_ms_median", r.steps.step_ms_median},
+                             {"step_ms_max", r.steps.step_ms_max},
+                             {"bytes_received", r.steps.bytes_received},
+                             {"bytes_sent", r.steps.bytes_sent},
+                             {"averaged_model", averaged(r.averaged)}};
+  return json.dump(2) + "\n";
+}
+
+std::optional<EarlierResult> earlier_result(const std::string& text, const RunResult& now,
+                                            std::uint64_t steps) {
+  if (now.steps.steps != 0 || now.interrupted) return std::nullopt;
+  auto json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto fresh = ordered_json::parse(to_json(now));
+  if (!json.is_object()) return std::nullopt;
+  for (const char* key :
+       {"node", "dataset", "split", "model", "optimizer", "lr", "batch_size", "seed", "backend"}) {
+    if (json.value(key, ordered_json()) != fresh[key]) return std::nullopt;
+  }
+  const ordered_json ended_at = json.value("steps", ordered_json());
+  if (!ended_at.is_number_unsigned()) return std::nullopt;
+  // The run may have been longer than this process was told.
+  if (ended_at != now.position.step && ended_at.get<std::uint64_t>() < steps) return std::nullopt;
+  const auto is_true = [&json](const char* key) {
+    return json.value(key, ordered_json(false)) == ordered_json(true);
+  };
+  if (is_true("interrupted")) return std::nullopt;
+  const bool lost = is_true("lost_final_model");
+  const bool has_average = json.value("averaged_model", ordered_json()).is_object();
+  if (has_average || !now.averaged) return EarlierResult{text, lost};
+  json["averaged_model"] = fresh["averaged_model"];
+  json["lost_final_model"] = false;
+  return EarlierResult{json.dump(2) + "\n", false};
+}
 
 Report::Report(const TrainOptions& options, const std::string& node, bool resumed,
                std::uint64_t steps)
@@ -83,39 +213,6 @@ bool Report::close(const RunResult& result, const std::string& models) {
   std::fprintf(stderr, "%s\n", text.c_str());
   return complete;
 }
-
-namespace {
-
-constexpr std::chrono::milliseconds terminal_interval(500);
-constexpr std::chrono::milliseconds file_interval(10000);
-
-std::string words_for(const StepReport& report) {
-  const std::string outcome(to_string(report.outcome));
-  const bool of_servers = report.sent > 0;
-  std::array<char, 48> waited{};
-  std::snprintf(waited.data(), waited.size(), "  waited %.1f ms",
-                static_cast<double>(report.waited.count()) / 1e6);
-  const std::string end = of_servers ? waited.data() : "";
-  if (report.outcome == Outcome::averaged)
-    return outcome + " over " + std::to_string(report.participants) +
-           (of_servers ? " workers" : " nodes") + end;
-  if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
-  if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
-  if (report.outcome == Outcome::rejected && of_servers)
-    return outcome + ": its gradients are not finite" + end;
-  if (report.outcome == Outcome::skipped && of_servers) return "alone, no other worker" + end;
-  return "pulls " + std::to_string(report.pulls_ok) + " ok " + std::to_string(report.pulls_failed) +
-         " failed  " + outcome + " " + report.peer;
-}
-
-// As the terminal is now. The last column stays free: some terminals go on in the next row there.
-std::size_t columns_of(std::FILE* terminal) {
-  winsize size{};
-  const bool known = ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return known ? size.ws_col - 1U : 79;
-}
-
-}  // namespace
 
 std::string fit_line(const std::string& line, std::size_t columns) {
   if (line.size() <= columns) return line;

@@ -17,12 +17,17 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RunPosition, step, samples, train_seconds)
 namespace {
 
 // The conversion of a fraction or of a negative number to a count is not defined.
+std::uint64_t count_in(const json& object, const std::string& key) {
+  if (!object.at(key).is_number_unsigned()) throw std::runtime_error(key + " is not a count");
+  return object.at(key).get<std::uint64_t>();
+}
+
 void require_counts(const json& example, const json& given) {
   for (const auto& [key, value] : example.items()) {
     if (value.is_object()) {
       require_counts(value, given.at(key));
-    } else if (value.is_number_unsigned() && !given.at(key).is_number_unsigned()) {
-      throw std::runtime_error(key + " is not a count");
+    } else if (value.is_number_unsigned()) {
+      count_in(given, key);
     }
   }
 }
@@ -52,25 +57,13 @@ RunState run_state_from_json(const std::string& text) {
   all.at("identity").get_to(state.identity);
   const json& position = all.at("position");
   position.get_to(state.position);
-  if (position.contains("cursor")) {
-    if (!position.at("cursor").is_number_unsigned())
-      throw std::runtime_error("cursor is not a count");
-    state.position.cursor = position.at("cursor").get<std::uint64_t>();
-  }
-  if (position.contains("passed_over")) {
-    if (!position.at("passed_over").is_number_unsigned())
-      throw std::runtime_error("passed_over is not a count");
-    state.position.passed_over = position.at("passed_over").get<std::uint64_t>();
-  }
+  if (position.contains("cursor")) state.position.cursor = count_in(position, "cursor");
+  if (position.contains("passed_over"))
+    state.position.passed_over = count_in(position, "passed_over");
   const json& adapter = all.at("adapter");
   adapter.at("clock").get_to(state.adapter.clock);
   for (const auto& [name, value] : adapter.items()) {
-    if (name == "clock") continue;
-    if (value.is_number_unsigned()) {
-      value.get_to(state.adapter.own[name]);
-    } else {
-      throw std::runtime_error(name + " is not a count");
-    }
+    if (name != "clock") state.adapter.own[name] = count_in(adapter, name);
   }
   return state;
 }

@@ -3,6 +3,7 @@
 #include <torch/types.h>
 
 #include <exception>
+#include <map>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -47,14 +48,9 @@ std::string_view dtype_of(const torch::Tensor& tensor, const std::string& name) 
   }
 }
 
-}  // namespace
-
-torch::OrderedDict<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
-  auto tensors = model.named_parameters();
-  for (const auto& buffer : model.named_buffers()) tensors.insert(buffer.key(), buffer.value());
-  return tensors;
-}
-
+// Writes the parameters and buffers of `model` as a safetensors file, under their names in the
+// module. Throws std::system_error that names the file, std::bad_alloc or c10::Error when memory is
+// refused, and std::runtime_error for a tensor of a dtype that the format lacks.
 void save_model(const std::filesystem::path& file, const torch::nn::Module& model,
                 const std::map<std::string, std::string>& metadata) {
   std::vector<torch::Tensor> held;  // in host memory, until they are written
@@ -68,6 +64,14 @@ void save_model(const std::filesystem::path& file, const torch::nn::Module& mode
                       {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()}});
   }
   write_safetensors(file, std::move(stored), metadata);
+}
+
+}  // namespace
+
+torch::OrderedDict<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
+  auto tensors = model.named_parameters();
+  for (const auto& buffer : model.named_buffers()) tensors.insert(buffer.key(), buffer.value());
+  return tensors;
 }
 
 ModelFiles::ModelFiles(const TrainOptions& options, const Config& config)

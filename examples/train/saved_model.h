@@ -3,24 +3,17 @@
 #include <torch/nn/module.h>
 
 #include <filesystem>
-#include <map>
 #include <string>
 
 #include "dpwa/config/config.h"
 #include "examples/train/options.h"
 #include "examples/train/plan.h"
-#include "examples/train/result.h"
+#include "examples/train/report.h"
 
 namespace dpwa::train {
 
 // Parameters and buffers under one name space; names cannot collide within a module.
 torch::OrderedDict<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model);
-
-// Writes the parameters and buffers of `model` as a safetensors file, under their names in the
-// module. Throws std::system_error that names the file, std::bad_alloc or c10::Error when memory is
-// refused, and std::runtime_error for a tensor of a dtype that the format lacks.
-void save_model(const std::filesystem::path& file, const torch::nn::Module& model,
-                const std::map<std::string, std::string>& metadata);
 
 // The files of --save of one node; without that option nothing is written. One owner, one thread.
 class ModelFiles {

@@ -45,16 +45,12 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
 
 }  // namespace
 
-c10::Device resolve_device(const DeviceChoice& choice) {
-  return resolve(choice, "--device");
-}
-
 void make_current(c10::Device device) {
   if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
 std::vector<c10::Device> resolve_devices(const TrainOptions& options) {
-  if (options.devices.size() == 0) return {resolve_device(options.device)};
+  if (options.devices.size() == 0) return {resolve(options.device, "--device")};
   if (options.devices.cpus > 0) return std::vector<c10::Device>(options.devices.size(), c10::kCPU);
   std::vector<c10::Device> devices;
   for (const int index : options.devices.gpus)

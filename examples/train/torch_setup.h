@@ -10,11 +10,9 @@
 
 namespace dpwa::train {
 
-// The device of --device; throws ConfigError when this build or machine does not have it. `cuda`
-// without a number: under a launcher each process of a host takes another GPU.
-c10::Device resolve_device(const DeviceChoice& choice);
-
-// Those of --devices, or the one of --device.
+// Those of --devices, or the one of --device; throws ConfigError when this build or machine does
+// not have them. `cuda` without a number: under a launcher each process of a host takes another
+// GPU.
 std::vector<c10::Device> resolve_devices(const TrainOptions& options);
 
 // The device that calls of this thread use where they name none, such as those of NCCL.

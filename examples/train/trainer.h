@@ -13,9 +13,8 @@
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
 #include "examples/train/report.h"
-#include "examples/train/result.h"
 #include "examples/train/run_state.h"
-#include "examples/train/sample_source.h"
+#include "examples/train/samples.h"
 
 namespace dpwa::train {
 

@@ -8,7 +8,7 @@
 
 #include "dpwa/config/config.h"
 #include "examples/train/files.h"
-#include "examples/train/shards.h"
+#include "examples/train/samples.h"
 #include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 

@@ -11,7 +11,6 @@
 #include "dpwa/config/config.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/report.h"
-#include "examples/train/result.h"
 #include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 

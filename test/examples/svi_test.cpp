@@ -7,7 +7,6 @@
 
 #include "dpwa/config/config.h"
 #include "examples/svi/options.h"
-#include "examples/svi/result.h"
 #include "examples/svi/table.h"
 #include "test/support/temporary_directory.h"
 

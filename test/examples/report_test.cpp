@@ -1,4 +1,4 @@
-#include "examples/train/result.h"
+#include "examples/train/report.h"
 
 #include <doctest/doctest.h>
 

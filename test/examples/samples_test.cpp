@@ -1,4 +1,4 @@
-#include "examples/train/sample_source.h"
+#include "examples/train/samples.h"
 
 #include <doctest/doctest.h>
 
