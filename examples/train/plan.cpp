@@ -106,8 +106,8 @@ void require_data_directory(const TrainOptions& options) {
                     " files, here or in DPWA_DATA_DIR (or --data synthetic, which needs none)");
 }
 
-RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train) {
-  RunIdentity identity;
+Plan::Plan(const TrainOptions& given, const Config& of_run, const Dataset& train)
+    : options(given), config(of_run) {
   identity.node = config.self;
   identity.data = config::name_in(data_names, options.data);
   identity.split = to_string(options.split);
@@ -121,18 +121,11 @@ RunIdentity identify(const TrainOptions& options, const Config& config, const Da
   identity.rank = options.shard ? options.shard->index : config.self_index();
   identity.by_place = !options.shard && !config.self_added;
   identity.train_size = train.size();
-  identity.shares_data = shares_data(options, config);
-  return identity;
+  identity.shares_data = config.backend == Backend::collective &&
+                         options.split.kind == SplitKind::iid && !options.shard;
 }
 
-bool shares_data(const TrainOptions& options, const Config& config) {
-  return config.backend == Backend::collective && options.split.kind == SplitKind::iid &&
-         !options.shard;
-}
-
-std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
-                                                              const Config& config,
-                                                              const RunIdentity& identity) {
+std::vector<std::pair<std::string, std::string>> Plan::common_terms() const {
   std::vector<std::pair<std::string, std::string>> terms = {
       {"--data", identity.data + ", " + std::to_string(identity.train_size) + " samples"},
       {"--split", identity.split},
@@ -156,7 +149,7 @@ std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions
   return terms;
 }
 
-RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
+RunLength Plan::length() const {
   const auto by_epochs = [&](std::uint64_t epoch) {
     return static_cast<std::uint64_t>(std::llround(options.epochs * static_cast<double>(epoch)));
   };
@@ -175,21 +168,19 @@ RunLength run_length(const TrainOptions& options, const RunIdentity& identity) {
   return length;
 }
 
-double common_length(const TrainOptions& options, const Config& config,
-                     const RunIdentity& identity) {
+double Plan::common_length() const {
   if (!step_together(config) || options.steps != 0) return 0;
   return options.epochs * static_cast<double>(identity.train_size) /
          static_cast<double>(identity.nodes);
 }
 
-std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes) {
-  if (length.steps != SharedCursor::no_end) return length.steps;
+std::uint64_t RunLength::steps_of(std::uint64_t batch_size, std::uint64_t nodes) const {
+  if (steps != SharedCursor::no_end) return steps;
   const std::uint64_t batch = batch_size * nodes;
-  return (length.samples + batch - 1) / batch;
+  return (samples + batch - 1) / batch;
 }
 
-std::string data_words(const TrainOptions& options, const Config& config,
-                       const RunIdentity& identity, std::size_t samples) {
+std::string Plan::data_words(std::size_t samples) const {
   const std::string all = std::to_string(identity.train_size);
   if (identity.shares_data)
     return "training on " + all + " samples: all nodes take them in turns from one order";
@@ -203,34 +194,33 @@ std::string data_words(const TrainOptions& options, const Config& config,
          std::to_string(config.nodes.size() - 1) + "; --shard and --split shared choose otherwise";
 }
 
-bool length_is_held(const TrainOptions& options, const Config& config) {
+bool Plan::length_is_held() const {
   return config.backend == Backend::kvstore && !is_local(config.kvstore.type) &&
          step_together(config) && options.schedule != Schedule::constant;
 }
 
-std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position, const Origin& origin) {
-  const RunLength length = run_length(options, identity);
-  if (position.step < length.steps &&
-      position.cursor.value_or(position.of_stream()) < length.samples)
+std::optional<std::string> Plan::nothing_left(const RunPosition& position,
+                                              const Origin& origin) const {
+  const RunLength end = length();
+  if (position.step < end.steps && position.cursor.value_or(position.of_stream()) < end.samples)
     return std::nullopt;
   const bool by_steps = options.steps != 0;
   // Where all have the same length none is beyond it.
   const std::uint64_t step =
-      origin.length_is_held ? position.step : std::max(position.step, origin.next_step);
+      length_is_held() ? position.step : std::max(position.step, origin.next_step);
   std::string text = origin.what + " is at step " + std::to_string(step);
   if (by_steps) {
     text += ", so --steps " + std::to_string(options.steps) + " trains nothing more; ";
   } else {
     const std::uint64_t nodes = identity.shares_data ? identity.nodes : 1;
     text += ", where --epochs " + config::number_text(options.epochs) + " has ended (step " +
-            std::to_string(steps_of(length, options.batch_size, nodes)) +
+            std::to_string(end.steps_of(options.batch_size, nodes)) +
             "), so nothing more is trained; ";
   }
   const std::string option = by_steps ? "--steps" : "--epochs";
-  if (origin.length_is_held)
+  if (length_is_held())
     return text + "the servers refuse another " + option + " in this run, because --schedule " +
-           config::name_in(schedule_names, options.schedule) +
+           identity.schedule +
            " depends on it; for more, start servers without its snapshots, and all nodes with a "
            "larger " +
            option + " (from the first step, or from checkpoints with --resume)";
@@ -238,8 +228,7 @@ std::optional<std::string> nothing_left(const TrainOptions& options, const RunId
   return text + "--steps above " + std::to_string(step) + " would";
 }
 
-std::uint64_t node_stream(const TrainOptions& options, const Config& config,
-                          const RunIdentity& identity, SeedRole role) {
+std::uint64_t Plan::node_stream(SeedRole role) const {
   const SeedStreams streams(options.seed);
   return identity.by_place ? streams.of_rank(role, identity.rank)
                            : streams.of_pair(role, identity.rank, hash_of(config.self));

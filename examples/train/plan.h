@@ -38,60 +38,54 @@ void check_company(const TrainOptions& options, const Config& config);
 // Throws ConfigError when the data set needs files and no option names their folder.
 void require_data_directory(const TrainOptions& options);
 
-// The plan of a run, derived from the options, the cluster file and the data before it begins.
-RunIdentity identify(const TrainOptions& options, const Config& config, const Dataset& train);
-
-// Whether all nodes take their samples from one common order, with one position. They do when they
-// step together, the split is iid and no shard was chosen.
-bool shares_data(const TrainOptions& options, const Config& config);
-
-// The settings that should be the same on all nodes, for Adapter::require_same(): by option. Under
-// gossip nodes of different paces take other batches and lengths.
-std::vector<std::pair<std::string, std::string>> common_terms(const TrainOptions& options,
-                                                              const Config& config,
-                                                              const RunIdentity& identity);
-
 // Where a run ends. With data of its own: after the samples that this node takes. With shared data:
 // --epochs counts the samples of all nodes, --steps the steps, whatever the number of nodes.
 struct RunLength {
   std::uint64_t samples = SharedCursor::no_end;
   std::uint64_t steps = SharedCursor::no_end;
+
+  // The number of steps with `nodes` nodes.
+  std::uint64_t steps_of(std::uint64_t batch_size, std::uint64_t nodes) const;
 };
-RunLength run_length(const TrainOptions& options, const RunIdentity& identity);
-
-// For a run with data of its own: the number of samples that counts as the whole run. Nodes that
-// step together need the same learning rate in every step although their shards differ by a sample.
-// 0 in other cases.
-double common_length(const TrainOptions& options, const Config& config,
-                     const RunIdentity& identity);
-
-// The number of steps of a run of that length with `nodes` nodes.
-std::uint64_t steps_of(const RunLength& length, std::uint64_t batch_size, std::uint64_t nodes);
-
-// A description of the data, for the log.
-std::string data_words(const TrainOptions& options, const Config& config,
-                       const RunIdentity& identity, std::size_t samples);
-
-// Whether the servers of the run refuse workers with another --steps or --epochs: the learning rate
-// depends on it, and they hold the settings of the run.
-bool length_is_held(const TrainOptions& options, const Config& config);
 
 // The origin of the position at which a run goes on.
 struct Origin {
   std::string what = "the checkpoint";
   std::uint64_t next_step = 0;  // of the group, when it is ahead of the position
-  bool length_is_held = false;
 };
 
-// The reason why a run that goes on at `position` would train nothing, and how to continue; none:
-// it trains.
-std::optional<std::string> nothing_left(const TrainOptions& options, const RunIdentity& identity,
-                                        const RunPosition& position, const Origin& origin = {});
+// The plan of a run, derived from the options, the cluster file and the data before it begins.
+// Options and configuration outlive it.
+struct Plan {
+  // All nodes take their samples from one common order, with one position (shares_data), when they
+  // step together, the split is iid and no shard was chosen.
+  Plan(const TrainOptions& options, const Config& config, const Dataset& train);
 
-// One independent stream for this node; nodes on the same shard by choice have streams of their
-// own.
-std::uint64_t node_stream(const TrainOptions& options, const Config& config,
-                          const RunIdentity& identity, SeedRole role);
+  // The settings that should be the same on all nodes, for Adapter::require_same(): by option.
+  // Under gossip nodes of different paces take other batches and lengths.
+  std::vector<std::pair<std::string, std::string>> common_terms() const;
+  RunLength length() const;
+  // For a run with data of its own: the number of samples that counts as the whole run. Nodes that
+  // step together need the same learning rate in every step although their shards differ by a
+  // sample. 0 in other cases.
+  double common_length() const;
+  // A description of the data, for the log.
+  std::string data_words(std::size_t samples) const;
+  // Whether the servers of the run refuse workers with another --steps or --epochs: the learning
+  // rate depends on it, and they hold the settings of the run.
+  bool length_is_held() const;
+  // The reason why a run that goes on at `position` would train nothing, and how to continue; none:
+  // it trains.
+  std::optional<std::string> nothing_left(const RunPosition& position,
+                                          const Origin& origin = {}) const;
+  // One independent stream for this node; nodes on the same shard by choice have streams of their
+  // own.
+  std::uint64_t node_stream(SeedRole role) const;
+
+  const TrainOptions& options;
+  const Config& config;
+  RunIdentity identity;
+};
 
 // Threads of each device: as asked for, else those of the node (node_threads()), which the CPU
 // devices share. At least 1.

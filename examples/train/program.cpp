@@ -69,6 +69,7 @@ class Program {
   std::shared_ptr<Classifier> fresh_model() const {
     return make_model(options_.model, data_.train, options_.init_seed);
   }
+  const RunIdentity& identity() const { return plan_->identity; }
   std::unique_ptr<SampleSource> make_samples();
   void resume();
   void catch_up();
@@ -88,7 +89,7 @@ class Program {
   std::vector<c10::Device> devices_;
   c10::Device device_;  // the first, of the model
   TrainTest data_;
-  RunIdentity identity_;
+  std::optional<Plan> plan_;
   std::optional<CheckpointStore> checkpoints_;
   std::optional<ModelFiles> models_;
   std::shared_ptr<Classifier> model_;
@@ -129,26 +130,25 @@ Program::Program(const TrainOptions& options)
   }
   set_compute_threads(compute_threads(options_, config_, processor_count()));
   data_ = load_data(options_.data, options_.data_dir, options_.seed);
-  identity_ = identify(options_, config_, data_.train);
-  length_ = run_length(options_, identity_);
+  plan_.emplace(options_, config_, data_.train);
+  length_ = plan_->length();
   model_ = fresh_model();
-  torch::manual_seed(node_stream(options_, config_, identity_, SeedRole::noise));
+  torch::manual_seed(plan_->node_stream(SeedRole::noise));
   samples_ = make_samples();
   model_->to(device_);
   optimizer_ = make_optimizer(options_, model_->parameters());
   if (options_.reestimate_batch_norm && !has_batch_norm(*model_))
     log(LogLevel::warn, "train",
-        "--reestimate-batchnorm: " + identity_.model +
+        "--reestimate-batchnorm: " + identity().model +
             " has no BatchNorm: nothing will be measured");
   if (options_.resume) resume();
   if (!adapter_) adapter_ = make_adapter(config_, *model_);
   adapter_->share(shared_state_);
-  for (const auto& [option, value] : common_terms(options_, config_, identity_))
-    adapter_->require_same(option, value);
+  for (const auto& [option, value] : plan_->common_terms()) adapter_->require_same(option, value);
   samples_->seek(position_);
   report_.emplace(
       options_, config_.self, position_.step != 0,
-      steps_of(length_, options_.batch_size, identity_.shares_data ? identity_.nodes : 1));
+      length_.steps_of(options_.batch_size, identity().shares_data ? identity().nodes : 1));
   tell_nodes();
 }
 
@@ -161,20 +161,20 @@ void Program::tell_nodes() {
 std::unique_ptr<SampleSource> Program::make_samples() {
   shared_state_ = at::zeros({2}, at::kLong);
   const SampleSource::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
-  if (identity_.shares_data) {
-    log(LogLevel::info, "train", data_words(options_, config_, identity_, data_.train.size()));
+  if (identity().shares_data) {
+    log(LogLevel::info, "train", plan_->data_words(data_.train.size()));
     auto all = make_shards({SplitKind::shared, 0}, data_.train.labels, 1, options_.seed);
     SampleStream order(std::move(all.front()),
                        SeedStreams(options_.seed).common(SeedRole::shared_order));
     return std::make_unique<SharedSamples>(std::move(order), options_.batch_size, length_,
                                            has_batch_norm(*model_) ? 2 : 1, state);
   }
-  auto shards = make_shards(options_.split, data_.train.labels, identity_.nodes, options_.seed);
-  Shard& own = shards[identity_.rank];
-  log(LogLevel::info, "train", data_words(options_, config_, identity_, own.size()));
-  SampleStream order(std::move(own), node_stream(options_, config_, identity_, SeedRole::order));
+  auto shards = make_shards(options_.split, data_.train.labels, identity().nodes, options_.seed);
+  Shard& own = shards[identity().rank];
+  log(LogLevel::info, "train", plan_->data_words(own.size()));
+  SampleStream order(std::move(own), plan_->node_stream(SeedRole::order));
   return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples, state,
-                                      common_length(options_, config_, identity_));
+                                      plan_->common_length());
 }
 
 void Program::resume() {
@@ -189,15 +189,13 @@ void Program::resume() {
             ": starting from the beginning");
     return;
   }
-  const RunState state = unpack_checkpoint(loaded->body, identity_, *model_, *optimizer_);
-  position_ = carried_over(state, identity_);
+  const RunState state = unpack_checkpoint(loaded->body, identity(), *model_, *optimizer_);
+  position_ = carried_over(state, identity());
   adapter_ = make_adapter(config_, *model_);
   adapter_->restore(state.adapter);
   log(LogLevel::info, "train",
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
-  const Origin origin{.length_is_held = length_is_held(options_, config_)};
-  if (const auto why = nothing_left(options_, identity_, position_, origin))
-    log(LogLevel::warn, "train", *why);
+  if (const auto why = plan_->nothing_left(position_)) log(LogLevel::warn, "train", *why);
 }
 
 // A wrong file changes nothing: the run continues with the old settings.
@@ -211,7 +209,7 @@ bool Program::save(const RunPosition& position) {
   if (!checkpoints_) return true;
   try {
     adapter_->take_optimizer_state(*optimizer_);
-    const RunState state{identity_, position, adapter_->resume_state()};
+    const RunState state{identity(), position, adapter_->resume_state()};
     checkpoints_->save(position.step, pack_checkpoint(state, *model_, *optimizer_));
     return true;
   } catch (const std::exception& error) {  // the disk, or memory
@@ -252,7 +250,7 @@ SampleProgress Program::progress(const char* what) {
 
 RunResult Program::result_of(const Trainer& trainer) const {
   RunResult result;
-  result.identity = identity_;
+  result.identity = identity();
   result.position = trainer.position();
   result.backend = config_.backend;
   result.steps = trainer.statistics().summary();
@@ -310,8 +308,7 @@ void Program::catch_up() {
   log_move(step_before, position_.step);
   // An earlier life of this node may have written the lines before.
   if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
-  const Origin origin{"the run", step, length_is_held(options_, config_)};
-  if (const auto why = nothing_left(options_, identity_, position_, origin))
+  if (const auto why = plan_->nothing_left(position_, {"the run", step}))
     log(LogLevel::warn, "train", *why);
 }
 

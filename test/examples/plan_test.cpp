@@ -26,6 +26,8 @@ Config cluster_of_four() {
   return config;
 }
 
+const Config cluster = cluster_of_four();
+
 Dataset of_size(std::size_t size) {
   Dataset data;
   data.labels.resize(size);
@@ -35,7 +37,7 @@ Dataset of_size(std::size_t size) {
 }  // namespace
 
 TEST_CASE("rank and number of nodes come from the place in the cluster file") {
-  const auto identity = identify({}, cluster_of_four(), of_size(10));
+  const auto identity = Plan({}, cluster_of_four(), of_size(10)).identity;
   CHECK(identity.node == "c");
   CHECK(identity.rank == 2);
   CHECK(identity.nodes == 4);
@@ -50,8 +52,7 @@ TEST_CASE("what shapes a run is asked of all nodes, its length where they step t
   Config config = cluster_of_four();
   const auto names = [&] {
     std::vector<std::string> all;
-    for (const auto& [name, value] :
-         common_terms(options, config, identify(options, config, of_size(10))))
+    for (const auto& [name, value] : Plan(options, config, of_size(10)).common_terms())
       all.push_back(name);
     return all;
   };
@@ -108,24 +109,23 @@ TEST_CASE("an epoch is the node's part of the data whatever the split") {
   options.epochs = 3;
   for (const auto kind : {SplitKind::iid, SplitKind::dirichlet, SplitKind::shared}) {
     options.split = {kind, 0.1};
-    CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples ==
-          45000);
+    CHECK(Plan(options, cluster, of_size(60000)).length().samples == 45000);
   }
   options.epochs = 0.5;
-  CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples == 7500);
+  CHECK(Plan(options, cluster, of_size(60000)).length().samples == 7500);
   options.steps = 10;
-  CHECK(run_length(options, identify(options, cluster_of_four(), of_size(60000))).samples == 320);
+  CHECK(Plan(options, cluster, of_size(60000)).length().samples == 320);
 }
 
 TEST_CASE("a resumed run that is at its end already says so, and what would train on") {
   TrainOptions options;
   options.batch_size = 32;
-  const auto identity = identify(options, cluster_of_four(), of_size(60000));
+  const auto plan = [&] { return Plan(options, cluster, of_size(60000)); };
   const auto at = [&](std::uint64_t step) {
     RunPosition position;
     position.step = step;
-    position.samples = std::min<std::uint64_t>(step * 32, run_length(options, identity).samples);
-    return nothing_left(options, identity, position).value_or("");
+    position.samples = std::min<std::uint64_t>(step * 32, plan().length().samples);
+    return plan().nothing_left(position).value_or("");
   };
   options.steps = 300;
   CHECK(at(299).empty());
@@ -141,12 +141,10 @@ TEST_CASE("a resumed run that is at its end already says so, and what would trai
   far.step = 500;
   far.samples = 500 * 32;
   options.steps = 300;
-  CHECK(nothing_left(options, identity, far) ==
-        "the checkpoint is at step 500" + expected + "500 would");
-  CHECK(nothing_left(options, identity, far, {"the run"}) ==
-        "the run is at step 500" + expected + "500 would");
+  CHECK(plan().nothing_left(far) == "the checkpoint is at step 500" + expected + "500 would");
+  CHECK(plan().nothing_left(far, {"the run"}) == "the run is at step 500" + expected + "500 would");
   far.step = 300;  // the others are farther
-  CHECK(nothing_left(options, identity, far, {"the run", 501}) ==
+  CHECK(plan().nothing_left(far, {"the run", 501}) ==
         "the run is at step 501" + expected + "501 would");
 }
 
@@ -155,34 +153,35 @@ TEST_CASE("a run that has ended at servers which hold its length says how to tra
   options.batch_size = 32;
   options.steps = 300;
   Config config = cluster_of_four();
-  CHECK_FALSE(length_is_held(options, config));
+  CHECK_FALSE(Plan(options, config, {}).length_is_held());
   config.backend = Backend::kvstore;
   config.kvstore.type = KvstoreType::dist_sync;
-  CHECK(length_is_held(options, config));
+  CHECK(Plan(options, config, {}).length_is_held());
   options.schedule = Schedule::constant;
-  CHECK_FALSE(length_is_held(options, config));
+  CHECK_FALSE(Plan(options, config, {}).length_is_held());
   options.schedule = Schedule::linear;
   config.kvstore.type = KvstoreType::dist_async;
-  CHECK_FALSE(length_is_held(options, config));
+  CHECK_FALSE(Plan(options, config, {}).length_is_held());
   config.kvstore.type = KvstoreType::local_update_cpu;
-  CHECK_FALSE(length_is_held(options, config));
+  CHECK_FALSE(Plan(options, config, {}).length_is_held());
+  config.kvstore.type = KvstoreType::dist_sync;
 
-  const auto identity = identify(options, config, of_size(60000));
+  const auto plan = [&] { return Plan(options, config, of_size(60000)); };
   RunPosition position;
   position.step = 300;
   position.samples = 300 * 32;
-  const Origin origin{"the run", 301, /*length_is_held=*/true};
+  const Origin origin{"the run", 301};
   const auto ending = [](const std::string& option) {
     return "the servers refuse another " + option +
            " in this run, because --schedule linear depends on it; for more, start servers without "
            "its snapshots, and all nodes with a larger " +
            option + " (from the first step, or from checkpoints with --resume)";
   };
-  CHECK(nothing_left(options, identity, position, origin) ==
+  CHECK(plan().nothing_left(position, origin) ==
         "the run is at step 300, so --steps 300 trains nothing more; " + ending("--steps"));
   options.steps = 0;
   options.epochs = 0.5;
-  CHECK(nothing_left(options, identity, position, origin) ==
+  CHECK(plan().nothing_left(position, origin) ==
         "the run is at step 300, where --epochs 0.5 has ended (step 235), so nothing more is "
         "trained; " +
             ending("--epochs"));
@@ -191,67 +190,65 @@ TEST_CASE("a run that has ended at servers which hold its length says how to tra
 TEST_CASE("nodes that step together share the data, unless the split or a shard says otherwise") {
   TrainOptions options;
   Config config = cluster_of_four();
-  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  CHECK_FALSE(Plan(options, config, of_size(100)).identity.shares_data);
   config.backend = Backend::collective;
-  auto identity = identify(options, config, of_size(100));
-  CHECK(identity.shares_data);
-  CHECK(data_words(options, config, identity, 100) ==
+  const auto plan = [&] { return Plan(options, config, of_size(100)); };
+  CHECK(plan().identity.shares_data);
+  CHECK(Plan(options, config, of_size(100)).data_words(100) ==
         "training on 100 samples: all nodes take them in turns from one order");
   options.epochs = 2.5;
-  CHECK(run_length(options, identity).samples == 250);
-  CHECK(run_length(options, identity).steps == SharedCursor::no_end);
-  CHECK(steps_of(run_length(options, identity), 32, 4) == 2);
+  CHECK(plan().length().samples == 250);
+  CHECK(plan().length().steps == SharedCursor::no_end);
+  CHECK(plan().length().steps_of(32, 4) == 2);
   options.steps = 70;
-  CHECK(run_length(options, identity).steps == 70);
-  CHECK(run_length(options, identity).samples == SharedCursor::no_end);
-  CHECK(steps_of(run_length(options, identity), 32, 4) == 70);
+  CHECK(plan().length().steps == 70);
+  CHECK(plan().length().samples == SharedCursor::no_end);
+  CHECK(plan().length().steps_of(32, 4) == 70);
   options.split = {SplitKind::dirichlet, 0.1};
-  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  CHECK_FALSE(Plan(options, config, of_size(100)).identity.shares_data);
   options.split = {SplitKind::shared, 0};
-  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  CHECK_FALSE(Plan(options, config, of_size(100)).identity.shares_data);
   options.split = {};
   options.shard = ShardChoice{0, 4};
-  CHECK_FALSE(identify(options, config, of_size(100)).shares_data);
+  CHECK_FALSE(Plan(options, config, of_size(100)).identity.shares_data);
 }
 
 TEST_CASE("a resumed run that shares its data is at its end by the samples or steps of all") {
   TrainOptions options;
   Config config = cluster_of_four();
   config.backend = Backend::collective;
-  const auto identity = identify(options, config, of_size(100));
+  const auto plan = [&] { return Plan(options, config, of_size(100)); };
   RunPosition position;
   position.step = 3;
   position.samples = 75;
   position.cursor = 299;
-  CHECK_FALSE(nothing_left(options, identity, position));
+  CHECK_FALSE(plan().nothing_left(position));
   position.cursor = 300;
-  CHECK(nothing_left(options, identity, position).value_or("") ==
+  CHECK(plan().nothing_left(position).value_or("") ==
         "the checkpoint is at step 3, where --epochs 3 has ended (step 3), so nothing more is "
         "trained; a larger --epochs would");
   options.steps = 4;
-  CHECK_FALSE(nothing_left(options, identity, position));
+  CHECK_FALSE(plan().nothing_left(position));
   options.steps = 3;
-  CHECK(nothing_left(options, identity, position));
+  CHECK(plan().nothing_left(position));
 }
 
 TEST_CASE("a chosen shard takes the place of the one by the cluster file") {
   TrainOptions options;
   options.shard = ShardChoice{1, 8};
-  const auto identity = identify(options, cluster_of_four(), of_size(100));
-  CHECK(identity.rank == 1);
-  CHECK(identity.nodes == 8);
-  CHECK_FALSE(identity.by_place);
-  CHECK(identify({}, cluster_of_four(), of_size(100)).by_place);
+  const auto plan = [&] { return Plan(options, cluster, of_size(100)); };
+  CHECK(plan().identity.rank == 1);
+  CHECK(plan().identity.nodes == 8);
+  CHECK_FALSE(plan().identity.by_place);
+  CHECK(Plan({}, cluster_of_four(), of_size(100)).identity.by_place);
   options.epochs = 1;
-  CHECK(run_length(options, identity).samples == 13);
+  CHECK(plan().length().samples == 13);
 }
 
 TEST_CASE("the log says which data a node trains on, and what one that joined shares") {
   TrainOptions options;
   Config config = cluster_of_four();
-  const auto words = [&] {
-    return data_words(options, config, identify(options, config, of_size(60000)), 15000);
-  };
+  const auto words = [&] { return Plan(options, config, of_size(60000)).data_words(15000); };
   CHECK(words() == "training on 15000 of 60000 samples: shard 3 of 4 (iid)");
   NodeEntry joined;
   joined.name = "e";
@@ -273,7 +270,7 @@ TEST_CASE("nodes on one shard have streams of their own, nodes of the file their
   TrainOptions options;
   Config config = cluster_of_four();
   const auto stream = [&] {
-    return node_stream(options, config, identify(options, config, of_size(100)), SeedRole::order);
+    return Plan(options, config, of_size(100)).node_stream(SeedRole::order);
   };
   CHECK(stream() == derive_seed(options.seed, {3, 2}));
   options.shard = ShardChoice{2, 4};

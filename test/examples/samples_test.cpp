@@ -296,20 +296,22 @@ TEST_CASE("nodes that step together are as far as each other, though shards diff
   TrainOptions options;
   options.epochs = 1;
   Config config;
+  config.self = "a";
+  config.nodes.resize(1);
+  config.nodes[0].name = "a";
   config.backend = Backend::collective;
   std::vector<double> done;
   for (const std::size_t size : {3, 2}) {  // 5 samples on 2 nodes
-    RunIdentity identity;
-    identity.train_size = 5;
-    identity.nodes = 2;
+    Plan plan(options, config, {});
+    plan.identity.train_size = 5;
+    plan.identity.nodes = 2;
     StateMemory state{};
-    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size, state,
-                       common_length(options, config, identity));
+    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size, state, plan.common_length());
     samples.next({});
     done.push_back(samples.done());
   }
   CHECK(done[0] == done[1]);
   CHECK(done[0] == doctest::Approx(1 / 2.5));
   config.backend = Backend::gossip;  // each by itself
-  CHECK(common_length(options, config, {}) == 0);
+  CHECK(Plan(options, config, {}).common_length() == 0);
 }
