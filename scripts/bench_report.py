@@ -18,8 +18,7 @@ from pathlib import Path
 from lib.bench_bars import MET, MISSED, judge
 from lib.bench_results import Results, size_text
 from lib.bench_tables import BRIEF, grid, number, records, report, spread, who
-from lib.faults import fail
-from lib.output import checked
+from lib.output import checked, fail
 from lib.tables import console_for_tables
 from rich.console import Console
 from rich.table import Table

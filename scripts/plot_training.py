@@ -19,7 +19,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
-from lib.faults import fail  # noqa: E402
+from lib.output import fail  # noqa: E402
 from lib.metrics import Record, read_metrics  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 

@@ -17,9 +17,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lib.faults import fail
 from lib.metrics import Record, read_results
-from lib.output import checked
+from lib.output import checked, fail
 from lib.tables import add_columns, console_for_tables, new_table
 from rich.table import Table
 

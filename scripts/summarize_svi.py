@@ -20,9 +20,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
-from lib.faults import fail  # noqa: E402
 from lib.metrics import Record, read_results  # noqa: E402
-from lib.output import checked  # noqa: E402
+from lib.output import checked, fail  # noqa: E402
 
 # Folder of a run -> how it is called, in this order.
 RUNS = {

@@ -18,8 +18,7 @@ from collections.abc import Mapping
 
 from lib.messages import Failure, UsageError, fail, ok, outputs, say, warn
 from lib.processes import GRACE, Records, end_all, names_of, still_running
-from lib.readiness import TAKES_PART, states_of, wait_for_nodes
-from lib.run import Arguments, Once, Run, cli_of, config, run_folder, seconds
+from lib.run import TAKES_PART, Arguments, Once, Run, cli_of, config, run_folder, seconds, states_of, wait_for_nodes
 from lib.supervisor import Supervisor, heeded
 
 

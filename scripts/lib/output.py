@@ -1,7 +1,9 @@
-"""Standard output as the place of a script's result: what cannot be written is a failure."""
+"""How a script that makes a result ends: what is wrong with a file of a run, or cannot be written, is one line and a
+failure."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -22,3 +24,20 @@ def checked(main: Callable[[], int | None]) -> int:
         print(f"{Path(sys.argv[0]).name}: cannot write the result", file=sys.stderr)
         return 1
     return code
+
+
+def words_of(error: Exception) -> str:
+    """Without the names of Python."""
+    if isinstance(error, KeyError):
+        return f"a file lacks the key {error}: it is of another version, or not complete"
+    if isinstance(error, json.JSONDecodeError):
+        return f"a file is not complete JSON: {error.msg}, line {error.lineno}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def fail(what: str, error: Exception) -> int:
+    """Prints why `what` cannot be made. Returns the exit code."""
+    print(f"failed: {what}: {words_of(error)}", file=sys.stderr)
+    return 1
