@@ -75,7 +75,7 @@ void add_data_options(CLI::App& app, TrainOptions& o) {
   add(app, "--model", model_names, "Model; default mlp", o.model);
 }
 
-void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads) {
+void add_training_options(CLI::App& app, TrainOptions& o) {
   add(app, "--optimizer", optimizer_names, "Optimizer; default momentum", o.optimizer);
   add(app, "--lr", "a number > 0",
       "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001, and where each push of a worker "
@@ -106,7 +106,7 @@ void add_training_options(CLI::App& app, TrainOptions& o, std::uint64_t& threads
   add(app, "--threads", "1 to 1024",
       "Compute threads of each device; default one per core of the node, else the processors "
       "divided by the nodes on this host; shared by the devices",
-      whole(threads, 1, 1024));
+      whole(o.threads, 1, 1024));
   add(app, "--step-time", "milliseconds, 0 to 3600000",
       "Extends every step to this duration, to emulate compute time; default 0",
       milliseconds(o.step_time));
@@ -178,7 +178,6 @@ double default_lr(OptimizerKind optimizer) {
 ParsedOptions parse_options(int argc, const char* const* argv) {
   ParsedOptions parsed;
   TrainOptions& o = parsed.options;
-  std::uint64_t threads = 0;
   CLI::App app("One training node of a dpwa cluster.", "dpwa-train");
   add_common_options(
       app, o.config, o.name,
@@ -194,7 +193,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       "gossip.min_nodes of the file",
       whole(o.min_nodes, 1, 65536));
   add_data_options(app, o);
-  add_training_options(app, o, threads);
+  add_training_options(app, o);
   add_file_options(app, o);
   add_search_options(app, o);
   app.footer(
@@ -210,7 +209,6 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   o.lr_given = app.count("--lr") > 0;
   if (!o.lr_given) o.lr = default_lr(o.optimizer);
   if (app.count("--init-seed") == 0) o.init_seed = o.seed;
-  o.threads = static_cast<int>(threads);
   return parsed;
 }
 

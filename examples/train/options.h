@@ -87,8 +87,8 @@ struct TrainOptions {
   std::uint64_t init_seed = 0;  // of the initial weights; `seed` when not given
 
   DeviceChoice device;
-  DevicesChoice devices;  // several in this process; none: `device`
-  int threads = 0;        // of each device; 0 = by the cluster file, compute_threads()
+  DevicesChoice devices;      // several in this process; none: `device`
+  std::uint64_t threads = 0;  // of each device; 0 = by the cluster file, compute_threads()
   std::chrono::nanoseconds step_time{};  // every step is padded to it; 0 = not
 
   std::filesystem::path checkpoint;       // directory; empty = none

@@ -2,8 +2,11 @@
 
 #include <torch/types.h>
 
+#include <algorithm>
+#include <boost/endian/conversion.hpp>
+#include <cstdint>
 #include <exception>
-#include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -16,7 +19,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
-#include "examples/train/safetensors.h"
+#include "examples/train/files.h"
 
 namespace dpwa::train {
 namespace {
@@ -48,30 +51,42 @@ std::string_view dtype_of(const torch::Tensor& tensor, const std::string& name) 
   }
 }
 
-// Writes the parameters and buffers of `model` as a safetensors file, under their names in the
-// module. Throws std::system_error that names the file, std::bad_alloc or c10::Error when memory is
-// refused, and std::runtime_error for a tensor of a dtype that the format lacks.
-void save_model(const std::filesystem::path& file, const torch::nn::Module& model,
-                const std::map<std::string, std::string>& metadata) {
-  std::vector<torch::Tensor> held;  // in host memory, until they are written
-  std::vector<StoredTensor> stored;
-  for (const auto& item : tensors_of(model)) {
-    const auto& tensor = held.emplace_back(item.value().detach().to(c10::kCPU).contiguous());
-    stored.push_back({item.key(),
-                      dtype_of(tensor, item.key()),
-                      static_cast<std::uint64_t>(tensor.element_size()),
-                      tensor.sizes().vec(),
-                      {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()}});
-  }
-  write_safetensors(file, std::move(stored), metadata);
-}
-
 }  // namespace
 
 torch::OrderedDict<std::string, torch::Tensor> tensors_of(const torch::nn::Module& model) {
   auto tensors = model.named_parameters();
   for (const auto& buffer : model.named_buffers()) tensors.insert(buffer.key(), buffer.value());
   return tensors;
+}
+
+void write_safetensors(const std::filesystem::path& file,
+                       const torch::OrderedDict<std::string, torch::Tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::vector<std::pair<std::string, torch::Tensor>> stored;  // in host memory
+  for (const auto& item : tensors)
+    stored.emplace_back(item.key(), item.value().detach().to(c10::kCPU).contiguous());
+  std::ranges::sort(stored, {}, [](const auto& item) {
+    return std::pair(-static_cast<std::int64_t>(item.second.element_size()), item.first);
+  });
+  nlohmann::ordered_json header;
+  header["__metadata__"] = metadata;
+  std::vector<std::string_view> parts(2);
+  std::uint64_t begin = 0;
+  for (const auto& [name, tensor] : stored) {
+    const std::uint64_t end = begin + tensor.nbytes();
+    header[name] = {{"dtype", dtype_of(tensor, name)},
+                    {"shape", tensor.sizes().vec()},
+                    {"data_offsets", {begin, end}}};
+    parts.emplace_back(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
+    begin = end;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  std::string size(8, '\0');
+  boost::endian::store_little_u64(reinterpret_cast<unsigned char*>(size.data()), text.size());
+  parts[0] = size;
+  parts[1] = text;
+  write_file_atomically(file, parts, private_mode);
 }
 
 ModelFiles::ModelFiles(const TrainOptions& options, const Config& config)
@@ -120,7 +135,7 @@ bool ModelFiles::write(const std::filesystem::path& file, const char* weights,
   if (result.averaged && result.averaged->participants > 0)
     metadata["participants"] = std::to_string(result.averaged->participants);
   try {
-    save_model(file, model, metadata);
+    write_safetensors(file, tensors_of(model), metadata);
   } catch (const std::exception& error) {  // the disk, or memory
     log(LogLevel::error, "train", "no model written: " + one_line(error));
     return false;
