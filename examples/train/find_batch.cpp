@@ -12,7 +12,6 @@
 #include "dpwa/config/node_threads.h"
 #include "dpwa/parallel/largest_batch.h"
 #include "dpwa/parallel/seed_streams.h"
-#include "examples/train/batch.h"
 #include "examples/train/data_sets.h"
 #include "examples/train/models.h"
 #include "examples/train/plan.h"
@@ -32,13 +31,10 @@ double budget_of(const TrainOptions& options, const Config& config) {
 }
 
 void print_trial(const BatchTrial& trial) {
-  const char* const fits = trial.fits ? "yes" : "no";
-  if (trial.bytes > 0) {
-    std::printf("%8llu %12.1f MiB   %s\n", static_cast<unsigned long long>(trial.batch),
-                trial.bytes / mebibyte, fits);
-  } else {
-    std::printf("%8llu %16s   %s\n", static_cast<unsigned long long>(trial.batch), "-", fits);
-  }
+  char peak[32] = "-";
+  if (trial.bytes > 0) std::snprintf(peak, sizeof peak, "%.1f MiB", trial.bytes / mebibyte);
+  std::printf("%8llu %16s   %s\n", static_cast<unsigned long long>(trial.batch), peak,
+              trial.fits ? "yes" : "no");
   std::fflush(stdout);
 }
 

@@ -1,12 +1,15 @@
 #include "examples/train/plan.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/algorithm/string/replace.hpp>
 #include <cmath>
+#include <cstdio>
 #include <map>
 #include <string>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/names.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/text.h"
 #include "examples/train/samples.h"
@@ -65,6 +68,23 @@ std::optional<RateOfWorkers> rate_of_workers(const TrainOptions& options, const 
                                config::number_text(options.lr) + " divided by the " +
                                std::to_string(workers) +
                                " workers, because each of their pushes is an update"};
+}
+
+std::string where_to_look(const TrainOptions& options, const Config& config) {
+  const std::string rate = "--lr " + config::number_text(options.lr);
+  const std::size_t workers = config.nodes.size();
+  if (updates_at_each_push(config) && options.lr_given && workers > 1)
+    return rate + ": with kvstore.type " +
+           config::name_in(config::kvstore_type_words, config.kvstore.type) + " each of the " +
+           std::to_string(workers) + " workers makes whole updates of its own; try " +
+           rounded(options.lr / static_cast<double>(workers), "%.2g");
+  return rate + ": try a smaller one, and look at the data and its labels";
+}
+
+std::string rounded(double value, const char* format) {
+  std::array<char, 32> digits{};
+  std::snprintf(digits.data(), digits.size(), format, value);
+  return digits.data();
 }
 
 void check_company(const TrainOptions& options, const Config& config) {

@@ -31,6 +31,12 @@ struct RateOfWorkers {
 };
 std::optional<RateOfWorkers> rate_of_workers(const TrainOptions& options, const Config& config);
 
+// The settings to look at when the loss stays at chance or is not finite.
+std::string where_to_look(const TrainOptions& options, const Config& config);
+
+// A number for people, with two decimals or as `format` says.
+std::string rounded(double value, const char* format = "%.2f");
+
 // Throws ConfigError when the options or the file ask for other nodes in a way that this run does
 // not support.
 void check_company(const TrainOptions& options, const Config& config);

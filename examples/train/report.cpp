@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -13,6 +14,7 @@
 
 #include "dpwa/config/names.h"
 #include "examples/train/files.h"
+#include "examples/train/plan.h"
 
 namespace dpwa::train {
 namespace {
@@ -60,6 +62,8 @@ std::size_t columns_of(std::FILE* terminal) {
   const bool known = ::ioctl(::fileno(terminal), TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
   return known ? size.ws_col - 1U : 79;
 }
+
+constexpr double of_chance = 0.97;  // a mean loss above this share of it has learnt nothing yet
 
 }  // namespace
 
@@ -265,6 +269,22 @@ void ProgressLine::work(std::string_view what, std::size_t done, std::size_t tot
   show(
       std::string(what) + ": " + std::to_string(done) + " of " + std::to_string(total) + " samples",
       now);
+}
+
+LossWatch::LossWatch(std::size_t classes, std::uint64_t steps, std::string where_to_look)
+    : chance_(std::log(static_cast<double>(classes))),
+      block_(std::clamp<std::uint64_t>(steps / 4, 50, 250)),
+      where_to_look_(std::move(where_to_look)) {}
+
+std::optional<std::string> LossWatch::see(double loss) {
+  sum_ += loss;
+  if (++in_block_ < block_) return std::nullopt;
+  const double mean = std::exchange(sum_, 0) / static_cast<double>(block_);
+  in_block_ = 0;
+  if (++blocks_ == 1 || told_ || mean < of_chance * chance_) return std::nullopt;
+  told_ = true;
+  return "the loss of the last " + std::to_string(block_) + " steps is " + rounded(mean) +
+         ", and " + rounded(chance_) + " is that of guessing: nothing is learnt; " + where_to_look_;
 }
 
 }  // namespace dpwa::train

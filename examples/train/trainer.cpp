@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "dpwa/log/log.h"
-#include "examples/train/evaluate.h"
+#include "examples/train/models.h"
 #include "examples/train/plan.h"
 
 namespace dpwa::train {

@@ -9,7 +9,6 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/loss_reader.h"
-#include "examples/train/batch.h"
 #include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
 #include "examples/train/report.h"

@@ -1,4 +1,5 @@
-#include "examples/train/loss_watch.h"
+#include "examples/train/plan.h"
+#include "examples/train/report.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,6 @@
 
 #include "dpwa/config/config.h"
 #include "examples/train/data_sets.h"
-#include "examples/train/evaluate.h"
 #include "examples/train/models.h"
 #include "test/support/temporary_directory.h"
 
