@@ -67,7 +67,7 @@ class Program {
     return make_model(options_.model, data_.train, options_.init_seed);
   }
   const RunIdentity& identity() const { return plan_->identity; }
-  std::unique_ptr<SampleSource> make_samples();
+  Samples make_samples();
   void resume();
   void catch_up();
   void take_reload();
@@ -93,8 +93,8 @@ class Program {
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
   std::unique_ptr<Adapter> adapter_;
   RunLength length_;
-  torch::Tensor shared_state_;  // SampleSource::State
-  std::unique_ptr<SampleSource> samples_;
+  torch::Tensor shared_state_;  // Samples::State
+  std::optional<Samples> samples_;
   RunPosition position_;
   std::optional<Report> report_;
   std::string no_result_;  // why the last one was not written
@@ -131,7 +131,7 @@ Program::Program(const TrainOptions& options)
   length_ = plan_->length();
   model_ = fresh_model();
   torch::manual_seed(plan_->node_stream(SeedRole::noise));
-  samples_ = make_samples();
+  samples_.emplace(make_samples());
   model_->to(device_);
   optimizer_ = make_optimizer(options_, model_->parameters());
   if (options_.reestimate_batch_norm && !has_batch_norm(*model_))
@@ -155,23 +155,23 @@ void Program::tell_nodes() {
   write_file_atomically(options_.run_dir / "cluster.yaml", {to_yaml(config_)});
 }
 
-std::unique_ptr<SampleSource> Program::make_samples() {
+Samples Program::make_samples() {
   shared_state_ = at::zeros({2}, at::kLong);
-  const SampleSource::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
+  const Samples::State state(shared_state_.mutable_data_ptr<std::int64_t>(), 2);
   if (identity().shares_data) {
     log(LogLevel::info, "train", plan_->data_words(data_.train.size()));
     auto all = make_shards({SplitKind::shared, 0}, data_.train.labels, 1, options_.seed);
     SampleStream order(std::move(all.front()),
                        SeedStreams(options_.seed).common(SeedRole::shared_order));
-    return std::make_unique<SharedSamples>(std::move(order), options_.batch_size, length_,
-                                           has_batch_norm(*model_) ? 2 : 1, state);
+    return Samples::shared(std::move(order), options_.batch_size, length_,
+                           has_batch_norm(*model_) ? 2 : 1, state);
   }
   auto shards = make_shards(options_.split, data_.train.labels, identity().nodes, options_.seed);
   Shard& own = shards[identity().rank];
   log(LogLevel::info, "train", plan_->data_words(own.size()));
   SampleStream order(std::move(own), plan_->node_stream(SeedRole::order));
-  return std::make_unique<OwnSamples>(std::move(order), options_.batch_size, length_.samples, state,
-                                      plan_->common_length());
+  return Samples::own(std::move(order), options_.batch_size, length_.samples, state,
+                      plan_->common_length());
 }
 
 void Program::resume() {

@@ -83,10 +83,6 @@ std::vector<Shard> make_dirichlet(double alpha, std::span<const std::uint8_t> la
   return shards;
 }
 
-double ratio(std::uint64_t part, std::uint64_t whole) {
-  return static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t> labels,
@@ -136,75 +132,57 @@ void SampleStream::shuffle_pass(std::uint64_t pass) {
   shuffled_pass_ = pass;
 }
 
-double OwnSamples::done() const {
-  return std::min(1.0, static_cast<double>(stream_.position()) / whole_);
-}
-
-std::span<const std::uint32_t> OwnSamples::next(const Place&) {
-  const auto samples = stream_.next(std::min(batch_size_, total_ - stream_.position()));
-  state_[0] = static_cast<std::int64_t>(stream_.position());
-  ++state_[1];
-  return samples;
-}
-
-void OwnSamples::seek(const RunPosition& position) {
-  stream_.seek(position.of_stream());
-  state_[0] = static_cast<std::int64_t>(stream_.position());
-  state_[1] = static_cast<std::int64_t>(position.step);
-}
-
-// Samples of steps that the run does not have were not trained on.
-void OwnSamples::move(std::uint64_t step, std::uint64_t taken, RunPosition& position) {
-  position.step = step;
-  position.samples = std::min(position.samples, taken);
-  position.passed_over = taken - position.samples;
-  seek(position);
-}
-
-void OwnSamples::settle(RunPosition& position) {
-  const auto taken = static_cast<std::uint64_t>(state_[0]);
-  const auto step = static_cast<std::uint64_t>(state_[1]);
-  if (step != position.step || taken != position.of_stream()) move(step, taken, position);
-}
-
-void OwnSamples::go_on_at(std::uint64_t step, RunPosition& position, bool back) {
-  if (step > position.step) {
-    step = std::min(step, (total_ + batch_size_ - 1) / batch_size_);
-    const std::uint64_t taken = std::min(total_, step * batch_size_);
-    if (step > position.step) move(step, std::max(taken, position.of_stream()), position);
-  } else if (step < position.step && back) {
-    move(step, step * batch_size_, position);
-  }
-}
-
-void SharedSamples::seek(const RunPosition& position) {
-  cursor_.seek(position.cursor.value_or(0));
+void Samples::seek(const RunPosition& position) {
+  cursor_.seek(is_shared_ ? position.cursor.value_or(0) : position.of_stream());
   state_[0] = static_cast<std::int64_t>(cursor_.position());
   state_[1] = static_cast<std::int64_t>(position.step);
 }
 
-bool SharedSamples::ended() const {
-  return step() >= length_.steps || cursor_.ended();
+double Samples::done() const {
+  if (length_.steps != SharedCursor::no_end)
+    return static_cast<double>(step()) / static_cast<double>(length_.steps);
+  return std::min(1.0, static_cast<double>(cursor_.position()) / whole_);
 }
 
-double SharedSamples::done() const {
-  return length_.steps != SharedCursor::no_end ? ratio(step(), length_.steps)
-                                               : ratio(cursor_.position(), length_.samples);
-}
-
-std::span<const std::uint32_t> SharedSamples::next(const Place& place) {
-  const ItemRange part = cursor_.part(place.rank, place.size);
-  cursor_.advance(place.size);
+std::span<const std::uint32_t> Samples::next(const Place& place) {
+  const Place own = is_shared_ ? place : Place{};
+  const ItemRange part = cursor_.part(own.rank, own.size);
+  cursor_.advance(own.size);
   state_[0] = static_cast<std::int64_t>(cursor_.position());
   ++state_[1];
   order_.seek(part.from);
   return order_.next(part.count);
 }
 
-void SharedSamples::settle(RunPosition& position) {
-  cursor_.seek(static_cast<std::uint64_t>(state_[0]));
-  position.cursor = cursor_.position();
-  position.step = step();
+// Samples of steps that the run does not have were not trained on.
+void Samples::move(std::uint64_t step, std::uint64_t taken, RunPosition& position) {
+  position.step = step;
+  position.samples = std::min(position.samples, taken);
+  position.passed_over = taken - position.samples;
+  seek(position);
+}
+
+void Samples::settle(RunPosition& position) {
+  const auto taken = static_cast<std::uint64_t>(state_[0]);
+  if (is_shared_) {
+    cursor_.seek(taken);
+    position.cursor = taken;
+    position.step = step();
+  } else if (step() != position.step || taken != position.of_stream()) {
+    move(step(), taken, position);
+  }
+}
+
+void Samples::go_on_at(std::uint64_t step, RunPosition& position, bool back) {
+  if (is_shared_) return;
+  if (step > position.step) {
+    const std::uint64_t total = length_.samples;
+    step = std::min(step, (total + batch_size_ - 1) / batch_size_);
+    const std::uint64_t taken = std::min(total, step * batch_size_);
+    if (step > position.step) move(step, std::max(taken, position.of_stream()), position);
+  } else if (step < position.step && back) {
+    move(step, step * batch_size_, position);
+  }
 }
 
 }  // namespace dpwa::train

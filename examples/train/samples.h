@@ -56,89 +56,68 @@ class SampleStream {
   Shard batch_;
 };
 
-// The data of a node, batch by batch, and the progress of its run. One owner, one thread.
-class SampleSource {
+// The data of a node, batch by batch, and the progress of its run: the samples of its own shard by
+// a stream of its own, or the data that all nodes of a synchronous group share. With shared data
+// they take the next samples of one common order in each step, each node its part according to its
+// place; all hold the same position, and pass it on to nodes that join later. One owner, one
+// thread.
+class Samples {
  public:
   // Position in the samples and step, in memory that the caller gives to Adapter::share(). next()
   // advances both, so that a node which joins takes over those of the step under way.
   using State = std::span<std::int64_t, 2>;
 
-  virtual ~SampleSource() = default;
+  // `whole`: the denominator of done(), when it must be the same on nodes whose shards differ by a
+  // sample; 0: total_samples.
+  static Samples own(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples,
+                     State state, double whole = 0) {
+    const RunLength length{.samples = total_samples};
+    return {false, std::move(stream), batch_size, length, 1, state, whole};
+  }
+  // `order` is over all samples and the same on all nodes; `least` as in SharedCursor.
+  static Samples shared(SampleStream order, std::uint64_t batch_size, RunLength length,
+                        std::uint64_t least, State state) {
+    return {true, std::move(order), batch_size, length, least, state, 0};
+  }
 
   // Before the first step: continues after this position.
-  virtual void seek(const RunPosition& position) = 0;
-  virtual bool ended() const = 0;
-  virtual double done() const = 0;  // of the whole length, from 0 to 1
+  void seek(const RunPosition& position);
+  bool ended() const { return step() >= length_.steps || cursor_.ended(); }
+  double done() const;  // of the whole length, from 0 to 1
+  std::uint64_t position() const { return cursor_.position(); }
 
   // Takes the samples of the next step for a node in that place; valid until the next call. None
   // when fewer are left than there are nodes.
-  virtual std::span<const std::uint32_t> next(const Place& place) = 0;
+  std::span<const std::uint32_t> next(const Place& place);
 
   // After the start and after every step: takes over a position that the group has moved.
-  virtual void settle(RunPosition& position) = 0;
+  void settle(RunPosition& position);
   // Where the group has no memory for settle(): goes on at this step of it, past the samples of the
   // steps between, but not beyond the end of the run. `back`: also at an earlier step, whose
-  // samples are taken again, because the run has no update of the steps after it.
-  virtual void go_on_at(std::uint64_t /*step*/, RunPosition& /*position*/, bool /*back*/) {}
-};
-
-// The shard of one node, by a stream of its own.
-class OwnSamples final : public SampleSource {
- public:
-  // `whole`: the denominator of done(), when it must be the same on nodes whose shards differ by a
-  // sample; 0: total_samples.
-  OwnSamples(SampleStream stream, std::uint64_t batch_size, std::uint64_t total_samples,
-             State state, double whole = 0)
-      : stream_(std::move(stream)),
-        batch_size_(batch_size),
-        total_(total_samples),
-        whole_(whole > 0 ? whole : static_cast<double>(total_samples)),
-        state_(state) {}
-
-  void seek(const RunPosition& position) override;
-  bool ended() const override { return stream_.position() >= total_; }
-  double done() const override;
-  std::span<const std::uint32_t> next(const Place& place) override;
-  void settle(RunPosition& position) override;
-  void go_on_at(std::uint64_t step, RunPosition& position, bool back) override;
-
-  const SampleStream& stream() const { return stream_; }
+  // samples are taken again, because the run has no update of the steps after it. No effect with
+  // shared data.
+  void go_on_at(std::uint64_t step, RunPosition& position, bool back);
 
  private:
-  void move(std::uint64_t step, std::uint64_t taken, RunPosition& position);
-
-  SampleStream stream_;
-  std::uint64_t batch_size_;
-  std::uint64_t total_;
-  double whole_;
-  State state_;
-};
-
-// The data that all nodes of a synchronous group share. In each step they take the next samples of
-// one common order, each node its part according to its place. All nodes hold the same position and
-// pass it on to nodes that join later; next() moves it past the samples of all nodes in the step.
-class SharedSamples final : public SampleSource {
- public:
-  // `order` is over all samples and the same on all nodes; `least` as in SharedCursor.
-  SharedSamples(SampleStream order, std::uint64_t batch_size, RunLength length, std::uint64_t least,
-                State state)
-      : order_(std::move(order)),
+  Samples(bool is_shared, SampleStream order, std::uint64_t batch_size, RunLength length,
+          std::uint64_t least, State state, double whole)
+      : is_shared_(is_shared),
+        order_(std::move(order)),
+        batch_size_(batch_size),
         cursor_(batch_size, length.samples, least),
         length_(length),
+        whole_(whole > 0 ? whole : static_cast<double>(length.samples)),
         state_(state) {}
 
-  void seek(const RunPosition& position) override;
-  bool ended() const override;
-  double done() const override;
-  std::span<const std::uint32_t> next(const Place& place) override;
-  void settle(RunPosition& position) override;
-
- private:
   std::uint64_t step() const { return static_cast<std::uint64_t>(state_[1]); }
+  void move(std::uint64_t step, std::uint64_t taken, RunPosition& position);
 
+  bool is_shared_;
   SampleStream order_;
+  std::uint64_t batch_size_;
   SharedCursor cursor_;
   RunLength length_;
+  double whole_;
   State state_;
 };
 

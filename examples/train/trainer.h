@@ -38,7 +38,7 @@ struct TrainerParts {
   Adapter& adapter;
   BatchLoss& loss_of;
   const Dataset& test;
-  SampleSource& samples;
+  Samples& samples;
   MetricsWriter* metrics = nullptr;  // may be null
   ProgressLine* progress = nullptr;  // may be null
   std::function<bool()> stop_requested = [] { return false; };

@@ -88,14 +88,14 @@ struct Run {
     Shard shard;
     for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
     std::array<std::int64_t, 2> state{};
-    OwnSamples samples(SampleStream(shard, 7), 32, total, state);
+    Samples samples = Samples::own(SampleStream(shard, 7), 32, total, state);
     TrainerOptions trainer_options;
     trainer_options.lr = options.lr;
     trainer_options.schedule = Schedule::linear;
     trainer_options.eval_every = 5;  // must not disturb the sequence
     BatchLoss loss_of(*model, data.train);
     TrainerParts parts{*model, *optimizer, adapter, loss_of, data.test, samples};
-    parts.stop_requested = [&] { return samples.stream().position() >= until; };
+    parts.stop_requested = [&] { return samples.position() >= until; };
     Trainer trainer(trainer_options, parts, position);
     const LoopEnd end = trainer.run();
     position = trainer.position();
@@ -284,7 +284,7 @@ TEST_CASE("every line of the metrics has the loss of its own step, however late 
     const test::TemporaryDirectory directory;
     Run run(ModelKind::mlp, OptimizerKind::sgd);
     std::array<std::int64_t, 2> state{};
-    OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 5, state);
+    Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 5, state);
     TrainerOptions options;
     options.late_losses = late;
     options.eval_every = 2;
@@ -315,7 +315,7 @@ TEST_CASE("every line of the metrics has the loss of its own step, however late 
 TEST_CASE("a late loss that is not finite ends training before the next step is made") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
   std::array<std::int64_t, 2> state{};
-  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
+  Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
   TrainerOptions options;
   options.late_losses = true;
   BatchLoss loss_of(*run.model, run.data.train);
@@ -332,7 +332,7 @@ TEST_CASE("a late loss that is not finite ends training before the next step is 
 TEST_CASE("a request to stop ends training after the current step") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
   std::array<std::int64_t, 2> state{};
-  OwnSamples samples(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
+  Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
   TrainerOptions options;
   options.checkpoint_every = 2;
   std::vector<std::uint64_t> checkpoints;

@@ -35,11 +35,12 @@ using StateMemory = std::array<std::int64_t, 2>;
 // One node of a group: its samples, and what it hands to others.
 struct Member {
   StateMemory state{};
-  SharedSamples samples;
+  Samples samples;
   RunPosition position;
 
   explicit Member(RunLength length, std::uint64_t batch_size = 4, std::uint64_t least = 1)
-      : samples(SampleStream(all_samples(), 77), batch_size, length, least, state) {
+      : samples(
+            Samples::shared(SampleStream(all_samples(), 77), batch_size, length, least, state)) {
     samples.seek(position);
   }
 };
@@ -116,7 +117,7 @@ TEST_CASE("a shard smaller than the batch is taken several times over") {
 TEST_CASE(
     "a node's own samples end with a smaller batch, and seeking goes on behind what is done") {
   StateMemory state{};
-  OwnSamples samples(SampleStream({1, 2, 3, 4, 5, 6, 7}, 3), 4, 10, state);
+  Samples samples = Samples::own(SampleStream({1, 2, 3, 4, 5, 6, 7}, 3), 4, 10, state);
   CHECK(samples.next({}).size() == 4);
   CHECK(samples.done() == doctest::Approx(0.4));
   CHECK(samples.next({}).size() == 4);
@@ -226,7 +227,7 @@ TEST_CASE("with fewer samples left than nodes some have none, and with BatchNorm
 
 TEST_CASE("a shard goes on at the step of the others, past the samples between") {
   StateMemory state{};
-  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
+  Samples samples = Samples::own(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
   RunPosition position;
   samples.next({});
   position = {1, 2};
@@ -250,7 +251,7 @@ TEST_CASE("a shard goes on at the step of the others, past the samples between")
 
 TEST_CASE("a shard goes back to the step of the run, and takes the samples after it again") {
   StateMemory state{};
-  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
+  Samples samples = Samples::own(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, state);
   std::vector<Shard> taken;
   for (int step = 0; step < 7; ++step) {
     const auto batch = samples.next({});
@@ -271,8 +272,8 @@ TEST_CASE("a shard goes back to the step of the run, and takes the samples after
 TEST_CASE("nodes with streams of their own are where the group is, ahead or behind") {
   StateMemory own{};
   StateMemory others{};
-  OwnSamples samples(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, own);
-  OwnSamples group(SampleStream({8, 9, 10}, 1), 2, 20, others);
+  Samples samples = Samples::own(SampleStream({0, 1, 2, 3, 4, 5, 6, 7}, 1), 2, 20, own);
+  Samples group = Samples::own(SampleStream({8, 9, 10}, 1), 2, 20, others);
   RunPosition position;
   for (const int steps : {6, 2}) {
     CAPTURE(steps);
@@ -288,7 +289,7 @@ TEST_CASE("nodes with streams of their own are where the group is, ahead or behi
     CHECK(position.step == static_cast<std::uint64_t>(steps));
     CHECK(position.samples == std::min(10, 2 * steps));
     CHECK(samples.done() == group.done());
-    CHECK(samples.stream().position() == group.stream().position());
+    CHECK(samples.position() == group.position());
   }
 }
 
@@ -306,7 +307,8 @@ TEST_CASE("nodes that step together are as far as each other, though shards diff
     plan.identity.train_size = 5;
     plan.identity.nodes = 2;
     StateMemory state{};
-    OwnSamples samples(SampleStream(Shard(size, 0), 1), 1, size, state, plan.common_length());
+    Samples samples =
+        Samples::own(SampleStream(Shard(size, 0), 1), 1, size, state, plan.common_length());
     samples.next({});
     done.push_back(samples.done());
   }
