@@ -320,26 +320,16 @@ int Program::run() {
   catch_up();
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);
-  TrainerOptions trainer_options{options_.lr,
-                                 options_.schedule,
-                                 options_.eval_every,
-                                 options_.checkpoint_every,
-                                 options_.step_time,
-                                 device_,
-                                 !device_.is_cpu(),
-                                 options_.evaluate_threads,
-                                 config_.backend == Backend::kvstore,
-                                 step_together(config_)};
   BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
   LossWatch watch(data_.train.classes, report_->steps(), where_to_look(options_, config_));
   Trainer trainer(
-      trainer_options,
-      {*model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_, report_->metrics(),
-       report_->progress(), [] { return stop_signal::received() != 0; }, [this] { take_reload(); },
-       [this](const RunPosition& position) { save(position); },
+      {options_, *model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_,
+       report_->metrics(), report_->progress(), [] { return stop_signal::received() != 0; },
+       [this] { take_reload(); }, [this](const RunPosition& position) { save(position); },
        [&watch](double loss) {
          if (const auto line = watch.see(loss)) log(LogLevel::warn, "train", *line);
-       }},
+       },
+       device_, !device_.is_cpu(), config_.backend == Backend::kvstore, step_together(config_)},
       position_);
   const LoopEnd end = trainer.run();
   if (end == LoopEnd::diverged)

@@ -70,20 +70,19 @@ std::optional<LoopEnd> Trainer::step() {
     value = losses_.read(loss);
   }
   // Checked before the step: parameters with such a loss are not published.
-  const bool is_late = value && options_.late_losses;
+  const bool is_late = value && parts_.late_losses;
   if (!tell() || (value && !is_late && !std::isfinite(value()))) return LoopEnd::diverged;
   const StepReport report = parts_.adapter.step(parts_.optimizer, loss);
   if (!report.made) return LoopEnd::stopped;
   ++position_.step;
   // Under the other back ends these are outcomes of pulls, which do not undo the step.
-  const bool dropped = options_.follows_clock &&
+  const bool dropped = parts_.follows_clock &&
                        (report.outcome == Outcome::late || report.outcome == Outcome::rejected);
   (dropped ? position_.passed_over : position_.samples) += samples.size();
   const std::uint64_t own = position_.step;
   parts_.samples.settle(position_);
-  if (options_.follows_clock)
-    parts_.samples.go_on_at(static_cast<std::uint64_t>(report.clock), position_,
-                            options_.goes_back);
+  if (parts_.follows_clock)
+    parts_.samples.go_on_at(static_cast<std::uint64_t>(report.clock), position_, parts_.goes_back);
   log_move(own, position_.step);
 
   if (options_.step_time > Duration::zero())
@@ -121,7 +120,7 @@ void Trainer::evaluate_now() {
   const auto progress = [this](std::size_t done, std::size_t total) {
     if (parts_.progress) parts_.progress->work("evaluating", done, total, Clock::now());
   };
-  const auto result = evaluate(parts_.model, parts_.test, options_.device, parts_.stop_requested,
+  const auto result = evaluate(parts_.model, parts_.test, parts_.device, parts_.stop_requested,
                                progress, options_.evaluate_threads);
   if (!result) return;
   evaluated_ = position_.step;

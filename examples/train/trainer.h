@@ -17,22 +17,9 @@
 
 namespace dpwa::train {
 
-struct TrainerOptions {
-  double lr = 0;  // at the begin
-  Schedule schedule = Schedule::constant;
-  std::uint64_t eval_every = 0;        // steps; 0 = never
-  std::uint64_t checkpoint_every = 0;  // steps; 0 = never
-  Duration step_time{};                // every step is padded to it; 0 = not
-  c10::Device device = c10::kCPU;      // of the model
-  bool late_losses = false;            // a loss is read while the next step is under way (GPU)
-  std::size_t evaluate_threads = 0;    // see evaluate()
-  // The clock is the step that the servers of a run count.
-  bool follows_clock = false;  // a node that was left out goes on at the step of the others
-  bool goes_back = false;      // also when that is an earlier one
-};
-
-// The objects that the loop uses; all outlive it.
+// What the loop uses; all objects outlive it.
 struct TrainerParts {
+  const TrainOptions& options;
   Classifier& model;
   torch::optim::Optimizer& optimizer;
   Adapter& adapter;
@@ -45,6 +32,11 @@ struct TrainerParts {
   std::function<void()> between_steps = [] {};
   std::function<void(const RunPosition&)> checkpoint = [](const RunPosition&) {};
   std::function<void(double)> saw_loss = [](double) {};  // of each step that has one
+  c10::Device device = c10::kCPU;                        // of the model
+  bool late_losses = false;  // a loss is read while the next step is under way (GPU)
+  // The clock is the step that the servers of a run count.
+  bool follows_clock = false;  // a node that was left out goes on at the step of the others
+  bool goes_back = false;      // also when that is an earlier one
 };
 
 enum class LoopEnd {
@@ -61,8 +53,8 @@ void log_move(std::uint64_t from, std::uint64_t to);
 // The training loop. After the last sample the caller evaluates. One owner, one thread.
 class Trainer {
  public:
-  Trainer(TrainerOptions options, TrainerParts parts, RunPosition position)
-      : options_(options), parts_(parts), position_(position), losses_(options.device) {}
+  Trainer(TrainerParts parts, RunPosition position)
+      : options_(parts.options), parts_(parts), position_(position), losses_(parts.device) {}
 
   LoopEnd run();
 
@@ -92,7 +84,7 @@ class Trainer {
   void evaluate_now();
   double seconds(TimePoint now) const;
 
-  TrainerOptions options_;
+  const TrainOptions& options_;
   TrainerParts parts_;
   RunPosition position_;
   std::optional<std::uint64_t> evaluated_;  // the step of the last evaluation

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +8,6 @@
 
 #include "dpwa/config/config.h"
 #include "examples/train/metrics_writer.h"
-#include "examples/train/report.h"
 #include "test/support/full_disk.h"
 #include "test/support/temporary_directory.h"
 
@@ -224,114 +221,4 @@ TEST_CASE("lines beyond what may wait in memory are lost, the latest first") {
   REQUIRE(steps.size() > 10'000);
   CHECK(steps[9999] == 10'000);  // and so none before it is missing
   CHECK_FALSE(writer.close());
-}
-
-using namespace dpwa::train;
-using std::chrono::milliseconds;
-
-namespace {
-
-// A progress line into memory, which is no terminal: a line every 10 s.
-struct Shown {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* file = ::open_memstream(&text, &size);
-  const TimePoint start = TimePoint() + std::chrono::hours(1);
-
-  Shown() = default;
-  Shown(const Shown&) = delete;
-  Shown& operator=(const Shown&) = delete;
-  ~Shown() {
-    std::fclose(file);
-    std::free(text);
-  }
-  std::string words() const {
-    std::fflush(file);
-    return {text, size};
-  }
-};
-
-}  // namespace
-
-TEST_CASE("work beside the steps tells how far it is once it has lasted a while") {
-  const Shown shown;
-  ProgressLine progress("w1", 100, false, shown.file);
-  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
-  progress.work("evaluating", 0, 1000, at(0));
-  progress.work("evaluating", 100, 1000, at(9999));
-  CHECK(shown.words().empty());
-  progress.work("evaluating", 200, 1000, at(10000));
-  CHECK(shown.words() == "w1  evaluating: 200 of 1000 samples\n");
-  progress.work("evaluating", 300, 1000, at(19999));
-  progress.work("evaluating", 400, 1000, at(20000));
-  CHECK(shown.words() ==
-        "w1  evaluating: 200 of 1000 samples\nw1  evaluating: 400 of 1000 samples\n");
-}
-
-TEST_CASE("a step with servers says what became of its gradients, and nothing of pulls") {
-  const auto words = [](Outcome outcome) {
-    Shown shown;
-    ProgressLine progress("w1", 100, false, shown.file);
-    StepReport report;
-    report.outcome = outcome;
-    report.participants = outcome == Outcome::averaged ? 3 : 1;
-    report.sent = 100;
-    report.waited = std::chrono::microseconds(1250);
-    progress.step(7, 0.5, report, shown.start);
-    return shown.words();
-  };
-  const std::string begin = "w1  step 7/100  loss 0.5000  clock 0.0  ";
-  CHECK(words(Outcome::averaged) == begin + "averaged over 3 workers  waited 1.2 ms\n");
-  CHECK(words(Outcome::updated) == begin + "updated by the servers  waited 1.2 ms\n");
-  CHECK(words(Outcome::late) == begin + "late: its gradients did not count  waited 1.2 ms\n");
-  CHECK(words(Outcome::rejected) ==
-        begin + "rejected: its gradients are not finite  waited 1.2 ms\n");
-  CHECK(words(Outcome::skipped) == begin + "alone, no other worker  waited 1.2 ms\n");
-}
-
-TEST_CASE("a step whose gradients were averaged says over how many nodes, and nothing of pulls") {
-  const Shown shown;
-  ProgressLine progress("w1", 100, false, shown.file);
-  StepReport report;
-  report.outcome = Outcome::averaged;
-  report.participants = 3;
-  report.clock = 7;
-  progress.step(7, 0.5, report, shown.start);
-  progress.step(8, 0.5, report, shown.start + milliseconds(9999));
-  CHECK(shown.words() == "w1  step 7/100  loss 0.5000  clock 7.0  averaged over 3 nodes\n");
-}
-
-TEST_CASE("work and steps share the rate, and each begins of its own") {
-  const Shown shown;
-  ProgressLine progress("w1", 100, false, shown.file);
-  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
-  progress.step(7, 0.5, {}, at(0));
-  CHECK(shown.words().starts_with("w1  step 7/100  loss 0.5000  clock 0.0  pulls 0 ok 0 failed  "));
-  const std::size_t first = shown.words().size();
-  progress.work("evaluating", 0, 10, at(9500));  // short ones, time and again
-  progress.work("evaluating", 10, 10, at(9600));
-  progress.step(8, 0.5, {}, at(10000));  // are in no step's way
-  CHECK(shown.words().find("step 8/100") != std::string::npos);
-  CHECK(shown.words().find("evaluating") == std::string::npos);
-  CHECK(shown.words().size() > first);
-}
-
-TEST_CASE("a line for a narrow terminal ends behind a whole field") {
-  const std::string line = "w1  step 7/100  loss 0.5000  waited 1.2 ms";
-  CHECK(fit_line(line, 42) == line);
-  CHECK(fit_line(line, 41) == "w1  step 7/100  loss 0.5000");
-  CHECK(fit_line(line, 27) == "w1  step 7/100  loss 0.5000");
-  CHECK(fit_line(line, 26) == "w1  step 7/100");
-  CHECK(fit_line(line, 3) == "w1");
-  CHECK(fit_line(line, 1) == "w1");
-  CHECK(fit_line("evaluating", 5) == "evaluating");
-}
-
-TEST_CASE("a quiet run shows no progress of either kind") {
-  const Shown shown;
-  ProgressLine progress("w1", 100, true, shown.file);
-  progress.step(7, 0.5, {}, shown.start);
-  progress.work("evaluating", 0, 1000, shown.start);
-  progress.work("evaluating", 10, 1000, shown.start + std::chrono::minutes(1));
-  CHECK(shown.words().empty());
 }

@@ -3,14 +3,21 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "examples/train/plan.h"
+#include "test/support/temporary_directory.h"
+
 using namespace dpwa;
 using namespace dpwa::train;
+using dpwa::test::has;
 
 TEST_CASE("a result has the promised keys, and null for what is absent or not finite") {
   RunResult result;
@@ -118,4 +125,176 @@ TEST_CASE("step statistics sum, take the greatest and the median") {
   CHECK(summary.bytes_received == 50);
   CHECK(summary.pulls_ok == 7);
   CHECK(summary.pulls_failed == 1);
+}
+
+using std::chrono::milliseconds;
+
+namespace {
+
+// A progress line into memory, which is no terminal: a line every 10 s.
+struct Shown {
+  char* text = nullptr;
+  std::size_t size = 0;
+  std::FILE* file = ::open_memstream(&text, &size);
+  const TimePoint start = TimePoint() + std::chrono::hours(1);
+
+  Shown() = default;
+  Shown(const Shown&) = delete;
+  Shown& operator=(const Shown&) = delete;
+  ~Shown() {
+    std::fclose(file);
+    std::free(text);
+  }
+  std::string words() const {
+    std::fflush(file);
+    return {text, size};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("work beside the steps tells how far it is once it has lasted a while") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
+  progress.work("evaluating", 0, 1000, at(0));
+  progress.work("evaluating", 100, 1000, at(9999));
+  CHECK(shown.words().empty());
+  progress.work("evaluating", 200, 1000, at(10000));
+  CHECK(shown.words() == "w1  evaluating: 200 of 1000 samples\n");
+  progress.work("evaluating", 300, 1000, at(19999));
+  progress.work("evaluating", 400, 1000, at(20000));
+  CHECK(shown.words() ==
+        "w1  evaluating: 200 of 1000 samples\nw1  evaluating: 400 of 1000 samples\n");
+}
+
+TEST_CASE("a step with servers says what became of its gradients, and nothing of pulls") {
+  const auto words = [](Outcome outcome) {
+    Shown shown;
+    ProgressLine progress("w1", 100, false, shown.file);
+    StepReport report;
+    report.outcome = outcome;
+    report.participants = outcome == Outcome::averaged ? 3 : 1;
+    report.sent = 100;
+    report.waited = std::chrono::microseconds(1250);
+    progress.step(7, 0.5, report, shown.start);
+    return shown.words();
+  };
+  const std::string begin = "w1  step 7/100  loss 0.5000  clock 0.0  ";
+  CHECK(words(Outcome::averaged) == begin + "averaged over 3 workers  waited 1.2 ms\n");
+  CHECK(words(Outcome::updated) == begin + "updated by the servers  waited 1.2 ms\n");
+  CHECK(words(Outcome::late) == begin + "late: its gradients did not count  waited 1.2 ms\n");
+  CHECK(words(Outcome::rejected) ==
+        begin + "rejected: its gradients are not finite  waited 1.2 ms\n");
+  CHECK(words(Outcome::skipped) == begin + "alone, no other worker  waited 1.2 ms\n");
+}
+
+TEST_CASE("a step whose gradients were averaged says over how many nodes, and nothing of pulls") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  StepReport report;
+  report.outcome = Outcome::averaged;
+  report.participants = 3;
+  report.clock = 7;
+  progress.step(7, 0.5, report, shown.start);
+  progress.step(8, 0.5, report, shown.start + milliseconds(9999));
+  CHECK(shown.words() == "w1  step 7/100  loss 0.5000  clock 7.0  averaged over 3 nodes\n");
+}
+
+TEST_CASE("work and steps share the rate, and each begins of its own") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, false, shown.file);
+  const auto at = [&](int ms) { return shown.start + milliseconds(ms); };
+  progress.step(7, 0.5, {}, at(0));
+  CHECK(shown.words().starts_with("w1  step 7/100  loss 0.5000  clock 0.0  pulls 0 ok 0 failed  "));
+  const std::size_t first = shown.words().size();
+  progress.work("evaluating", 0, 10, at(9500));  // short ones, time and again
+  progress.work("evaluating", 10, 10, at(9600));
+  progress.step(8, 0.5, {}, at(10000));  // are in no step's way
+  CHECK(shown.words().find("step 8/100") != std::string::npos);
+  CHECK(shown.words().find("evaluating") == std::string::npos);
+  CHECK(shown.words().size() > first);
+}
+
+TEST_CASE("a line for a narrow terminal ends behind a whole field") {
+  const std::string line = "w1  step 7/100  loss 0.5000  waited 1.2 ms";
+  CHECK(fit_line(line, 42) == line);
+  CHECK(fit_line(line, 41) == "w1  step 7/100  loss 0.5000");
+  CHECK(fit_line(line, 27) == "w1  step 7/100  loss 0.5000");
+  CHECK(fit_line(line, 26) == "w1  step 7/100");
+  CHECK(fit_line(line, 3) == "w1");
+  CHECK(fit_line(line, 1) == "w1");
+  CHECK(fit_line("evaluating", 5) == "evaluating");
+}
+
+TEST_CASE("a quiet run shows no progress of either kind") {
+  const Shown shown;
+  ProgressLine progress("w1", 100, true, shown.file);
+  progress.step(7, 0.5, {}, shown.start);
+  progress.work("evaluating", 0, 1000, shown.start);
+  progress.work("evaluating", 10, 1000, shown.start + std::chrono::minutes(1));
+  CHECK(shown.words().empty());
+}
+
+namespace {
+
+// The steps at which a run with these losses is told that it learns nothing.
+std::vector<int> told_at(int steps, const std::function<double(int)>& loss) {
+  LossWatch watch(10, static_cast<std::uint64_t>(steps), "look");
+  std::vector<int> told;
+  for (int step = 1; step <= steps; ++step) {
+    if (watch.see(loss(step))) told.push_back(step);
+  }
+  return told;
+}
+
+const double guess = std::log(10.0);
+
+}  // namespace
+
+TEST_CASE("a loss that stays at chance, or above it, is told once, at half of the run at most") {
+  CHECK(told_at(260, [](int) { return guess; }) == std::vector<int>{130});
+  CHECK(told_at(260, [](int) { return 1e6; }) == std::vector<int>{130});
+  CHECK(told_at(100'000, [](int) { return guess; }) == std::vector<int>{500});
+  CHECK(told_at(100, [](int) { return guess; }) == std::vector<int>{100});
+}
+
+TEST_CASE("a loss that falls back to chance is told") {
+  const auto dies = [](int step) { return step <= 1000 ? 0.5 : 2.31; };
+  CHECK(told_at(4000, dies) == std::vector<int>{1250});
+}
+
+TEST_CASE("a run that learns, that has just begun, or is too short to tell, is told nothing") {
+  CHECK(told_at(1000, [](int step) { return step < 200 ? guess : 1.9; }).empty());
+  CHECK(told_at(1000, [](int step) { return step % 2 == 0 ? 2.6 : 1.4; }).empty());
+  CHECK(told_at(99, [](int) { return guess; }).empty());
+}
+
+TEST_CASE("the line of a loss at chance has both losses and where to look") {
+  LossWatch watch(10, 1, "look at the labels");
+  std::string line;
+  for (int step = 0; step < 100; ++step) line += watch.see(2.31).value_or("");
+  CHECK(line ==
+        "the loss of the last 50 steps is 2.31, and 2.30 is that of guessing: nothing is learnt; "
+        "look at the labels");
+}
+
+TEST_CASE("where to look is the rate of all workers together where each push is an update") {
+  TrainOptions options;
+  options.lr = 0.03;
+  options.lr_given = true;
+  Config config;
+  config.nodes.resize(12);
+  CHECK(where_to_look(options, config) ==
+        "--lr 0.03: try a smaller one, and look at the data and its labels");
+  config.backend = Backend::kvstore;
+  CHECK(has(where_to_look(options, config), "try a smaller one"));
+  config.kvstore.type = KvstoreType::dist_async;
+  CHECK(where_to_look(options, config) ==
+        "--lr 0.03: with kvstore.type dist_async each of the 12 workers makes whole updates of its "
+        "own; try 0.0025");
+  config.nodes.resize(7);
+  CHECK(where_to_look(options, config).ends_with("; try 0.0043"));
+  options.lr_given = false;  // it is divided already
+  CHECK(has(where_to_look(options, config), "try a smaller one"));
 }

@@ -89,14 +89,12 @@ struct Run {
     for (std::uint32_t i = 0; i < data.train.size(); ++i) shard.push_back(i);
     std::array<std::int64_t, 2> state{};
     Samples samples = Samples::own(SampleStream(shard, 7), 32, total, state);
-    TrainerOptions trainer_options;
-    trainer_options.lr = options.lr;
-    trainer_options.schedule = Schedule::linear;
-    trainer_options.eval_every = 5;  // must not disturb the sequence
+    options.schedule = Schedule::linear;
+    options.eval_every = 5;  // must not disturb the sequence
     BatchLoss loss_of(*model, data.train);
-    TrainerParts parts{*model, *optimizer, adapter, loss_of, data.test, samples};
+    TrainerParts parts{options, *model, *optimizer, adapter, loss_of, data.test, samples};
     parts.stop_requested = [&] { return samples.position() >= until; };
-    Trainer trainer(trainer_options, parts, position);
+    Trainer trainer(parts, position);
     const LoopEnd end = trainer.run();
     position = trainer.position();
     return end;
@@ -285,16 +283,18 @@ TEST_CASE("every line of the metrics has the loss of its own step, however late 
     Run run(ModelKind::mlp, OptimizerKind::sgd);
     std::array<std::int64_t, 2> state{};
     Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 5, state);
-    TrainerOptions options;
-    options.late_losses = late;
+    TrainOptions options;
+    options.schedule = Schedule::constant;
     options.eval_every = 2;
     MetricsWriter metrics(directory.path() / "metrics.jsonl", /*append=*/false);
     BatchLoss loss_of(*run.model, run.data.train);
-    TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
+    TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
+                       loss_of, run.data.test, samples};
     parts.metrics = &metrics;
+    parts.late_losses = late;
     std::vector<double> seen;
     parts.saw_loss = [&](double loss) { seen.push_back(loss); };
-    Trainer trainer(options, parts, {});
+    Trainer trainer(parts, {});
     CHECK(trainer.run() == LoopEnd::done);
     CHECK(metrics.close());
     CHECK(seen == std::vector<double>(run.adapter.losses.begin(), run.adapter.losses.end()));
@@ -316,15 +316,17 @@ TEST_CASE("a late loss that is not finite ends training before the next step is 
   Run run(ModelKind::mlp, OptimizerKind::sgd);
   std::array<std::int64_t, 2> state{};
   Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
-  TrainerOptions options;
-  options.late_losses = true;
+  TrainOptions options;
+  options.schedule = Schedule::constant;
   BatchLoss loss_of(*run.model, run.data.train);
-  TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
+  TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
+                     loss_of, run.data.test, samples};
+  parts.late_losses = true;
   parts.between_steps = [&] {
     const torch::NoGradGuard no_grad;
     run.model->parameters()[0].fill_(std::numeric_limits<float>::quiet_NaN());
   };
-  Trainer trainer(options, parts, {});
+  Trainer trainer(parts, {});
   CHECK(trainer.run() == LoopEnd::diverged);
   CHECK(run.adapter.losses.size() == 2);  // the second one showed it
 }
@@ -333,14 +335,16 @@ TEST_CASE("a request to stop ends training after the current step") {
   Run run(ModelKind::mlp, OptimizerKind::sgd);
   std::array<std::int64_t, 2> state{};
   Samples samples = Samples::own(SampleStream({0, 1, 2, 3}, 1), 32, 32 * 100, state);
-  TrainerOptions options;
+  TrainOptions options;
+  options.schedule = Schedule::constant;
   options.checkpoint_every = 2;
   std::vector<std::uint64_t> checkpoints;
   BatchLoss loss_of(*run.model, run.data.train);
-  TrainerParts parts{*run.model, *run.optimizer, run.adapter, loss_of, run.data.test, samples};
+  TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
+                     loss_of, run.data.test, samples};
   parts.stop_requested = [&] { return run.adapter.losses.size() == 5; };
   parts.checkpoint = [&](const RunPosition& position) { checkpoints.push_back(position.step); };
-  Trainer trainer(options, parts, {});
+  Trainer trainer(parts, {});
   CHECK(trainer.run() == LoopEnd::stopped);
   CHECK(trainer.position().step == 5);
   CHECK(trainer.position().samples == 5 * 32);
