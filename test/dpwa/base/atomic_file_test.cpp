@@ -183,6 +183,23 @@ TEST_CASE("what cannot be written whole is an error") {
   CHECK(errno == ENOSPC);
 }
 
+TEST_CASE(
+    "a file is read to its end or to that of the buffer, and what cannot be read is an error") {
+  const test::TemporaryDirectory directory;
+  test::write_text(directory / "file", "seven 7");
+  const FileDescriptor file(::open((directory / "file").c_str(), O_RDONLY | O_CLOEXEC));
+  std::string buffer(4, ' ');
+  const auto bytes = std::as_writable_bytes(std::span(buffer));
+  CHECK(read_all(file.get(), bytes) == 4);
+  CHECK(buffer == "seve");
+  CHECK(read_all(file.get(), bytes) == 3);
+  CHECK(buffer == "n 7e");
+  CHECK(read_all(file.get(), bytes) == 0);
+  const FileDescriptor folder(::open(directory.path().c_str(), O_RDONLY | O_CLOEXEC));
+  CHECK_FALSE(read_all(folder.get(), bytes));
+  CHECK(errno == EISDIR);
+}
+
 TEST_CASE("a folder is synced, and what is none is an error") {
   const test::TemporaryDirectory directory;
   CHECK_FALSE(sync_folder(directory.path()));
