@@ -27,6 +27,7 @@ from typing import Any
 
 from lib.metrics import read_metrics, read_results
 from lib.output import checked
+from lib.ports import first_free_port
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NODES = 4
@@ -50,8 +51,7 @@ def steps_of(chosen: argparse.Namespace, back_end: str, node: str) -> int:
 
 def cluster_file(chosen: argparse.Namespace, back_end: str, folder: Path) -> Path:
     servers = 0 if back_end in ("gossip", "collective") else SERVERS
-    port = int(subprocess.run([sys.executable, REPOSITORY / "scripts" / "free_ports.py", str(NODES + servers)],
-                              check=True, capture_output=True, text=True).stdout)  # fmt: skip
+    port = first_free_port(NODES + servers)
 
     def entries(kind: str, count: int, first: int) -> list[str]:
         return [f"  - {{name: {kind}{i + 1}, host: 127.0.0.1, port: {first + i}}}" for i in range(count)]

@@ -62,7 +62,7 @@ training=("${data_arguments[@]}" --model "$model" --split "$split" --seed "$seed
 run_dir=$(new_run_folder)
 servers=0
 [[ $backend != kvstore ]] || servers=2
-port=$("$python" "$repository/scripts/free_ports.py" $((nodes + servers)))
+port=$("$python" "$repository/scripts/lib/ports.py" $((nodes + servers)))
 "$cli" init --nodes "$nodes" --host 127.0.0.1 --port "$port" --backend "$backend" -o "$run_dir/cluster.yaml" >/dev/null
 
 end_jobs_at_exit "what there is: $run_dir"

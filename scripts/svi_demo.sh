@@ -56,7 +56,7 @@ fi
 
 folder=$(new_run_folder svi)
 end_jobs_at_exit "what there is: $folder"
-port=$("$python" "$repository/scripts/free_ports.py" $((nodes + 1)))  # of the nodes, and of one server
+port=$("$python" "$repository/scripts/lib/ports.py" $((nodes + 1)))  # of the nodes, and of one server
 
 # fit DATA RUN TITLE NODES SETTINGS OPTION...: one run; SETTINGS: lines of the cluster file beside its nodes.
 fit() {

@@ -15,7 +15,6 @@ import math
 import os
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,6 +23,9 @@ import wire
 from attackers import Attacker
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(REPOSITORY / "scripts"))
+from lib.ports import first_free_port  # noqa: E402
+
 LIES = ("none", "huge", "inverted", "nan", "stuck", "late")
 
 
@@ -82,8 +84,7 @@ async def train(chosen: argparse.Namespace, folder: Path, policy: str, seed: int
     """Exit codes of the honest nodes, whose results and logs lie in `folder`."""
     honest = ["w1", "w2", "w3"] + (["w4"] if chosen.lie == "none" else [])
     names = honest + ([] if chosen.lie == "none" else ["m1"])
-    port = int(subprocess.run([sys.executable, REPOSITORY / "scripts" / "free_ports.py", str(len(names))], check=True,
-                              capture_output=True, text=True).stdout)
+    port = first_free_port(len(names))
     path = cluster_file(folder, names, port, policy, "60s" if chosen.lie == "none" else "3s")
     liar = None
     if chosen.lie != "none":
