@@ -129,15 +129,9 @@ def main() -> int:
         if command == "run":
             return run(script, *places, arguments)
         return asyncio.run(stop(script, *places, arguments))
-    except UsageError as error:
-        fail(f"{error}; see {os.path.basename(script)} --help")
-        return error.code
-    except Failure as error:
-        fail(str(error))
-        return error.code
-    except OSError as error:
-        fail(str(error))
-        return 1
+    except (Failure, OSError) as error:
+        fail(f"{error}; see {os.path.basename(script)} --help" if isinstance(error, UsageError) else str(error))
+        return error.code if isinstance(error, Failure) else 1
     except KeyboardInterrupt:
         return 130
 
