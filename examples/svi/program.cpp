@@ -334,8 +334,7 @@ int Program::run() {
   return 0;
 }
 
-// Runs one node; the exit code. Throws ConfigError and ConfigError before anything is
-// started.
+// Runs one node; the exit code. Throws ConfigError before anything is started.
 int run_program(const SviOptions& options) {
   stop_signal::install("dpwa-svi");
   Program program(options);

@@ -20,11 +20,6 @@ namespace {
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_constructors[])() = {
     stop_signal::hold_reload, hold_standard_descriptors};
 
-int fail(const std::string& program, const std::exception& error, int exit_code) {
-  std::fprintf(stderr, "%s: %s\n", program.c_str(), one_line(error).c_str());
-  return exit_code;
-}
-
 // Parses the command line, runs and returns the exit code: that of `run`; 2 and one line for wrong
 // usage, data or configuration; 1 and one line for any other failure, also where what was printed
 // could not be written.
@@ -38,12 +33,11 @@ int run_main(const std::string& program, Parse parse, Run run) {
     }
     forbid_core_dumps();
     return end_output(program, run(parsed.options));
-  } catch (const ConfigError& error) {
-    return fail(program, error, 2);
-  } catch (const std::invalid_argument& error) {
-    return fail(program, error, 2);
   } catch (const std::exception& error) {
-    return fail(program, error, 1);
+    std::fprintf(stderr, "%s: %s\n", program.c_str(), one_line(error).c_str());
+    const bool is_usage = dynamic_cast<const ConfigError*>(&error) != nullptr ||
+                          dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
+    return is_usage ? 2 : 1;
   }
 }
 

@@ -4,8 +4,8 @@
 
 namespace dpwa::train {
 
-// One run of dpwa-train from configuration to result. Returns its exit code; throws ConfigError,
-// ConfigError or std::invalid_argument before anything is started, any other exception after.
+// One run of dpwa-train from configuration to result. Returns its exit code; throws ConfigError
+// or std::invalid_argument before anything is started, any other exception after.
 int run_program(const TrainOptions& options);
 
 // --find-batch: tries steps with the model, optimizer and devices of the options, without a
