@@ -75,27 +75,18 @@ ElboTerms Network::terms(const at::Tensor& x, const at::Tensor& y, std::int64_t 
 }
 
 Predictive::Predictive(const Network& network, const at::Tensor& weights, const at::Tensor& x)
-    : outputs_(network.forward(weights, x)) {}
-
-at::Tensor Predictive::mean() const {
-  return outputs_.mean.mean(0);
-}
-
-at::Tensor Predictive::model_sd() const {
-  return (outputs_.mean - mean()).square().mean(0).sqrt();
-}
-
-at::Tensor Predictive::sd() const {
-  return ((2 * outputs_.log_sd).exp().mean(0) + model_sd().square()).sqrt();
-}
+    : outputs(network.forward(weights, x)),
+      mean(outputs.mean.mean(0)),
+      model_sd((outputs.mean - mean).square().mean(0).sqrt()),
+      sd(((2 * outputs.log_sd).exp().mean(0) + model_sd.square()).sqrt()) {}
 
 at::Tensor Predictive::log_density(const at::Tensor& y) const {
-  const auto densities = log_normal(y.unsqueeze(0), outputs_.mean, outputs_.log_sd);
-  return torch::logsumexp(densities, 0) - std::log(static_cast<double>(outputs_.mean.size(0)));
+  const auto densities = log_normal(y.unsqueeze(0), outputs.mean, outputs.log_sd);
+  return torch::logsumexp(densities, 0) - std::log(static_cast<double>(outputs.mean.size(0)));
 }
 
 at::Tensor Predictive::rank_of(const at::Tensor& y) const {
-  const auto distance = (y.unsqueeze(0) - outputs_.mean) * (-outputs_.log_sd).exp();
+  const auto distance = (y.unsqueeze(0) - outputs.mean) * (-outputs.log_sd).exp();
   return (0.5 * torch::erfc(-distance / std::numbers::sqrt2)).mean(0);
 }
 

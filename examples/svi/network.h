@@ -40,20 +40,18 @@ class Network : public torch::nn::Module {
 };
 
 // The predictive distribution: a mixture with one normal distribution per draw of the weights.
-class Predictive {
- public:
+struct Predictive {
   // `weights`: draws, as rows.
   Predictive(const Network& network, const at::Tensor& weights, const at::Tensor& x);
 
-  at::Tensor mean() const;      // [rows]
-  at::Tensor sd() const;        // of y, [rows]
-  at::Tensor model_sd() const;  // of the mean alone: what more data would remove
   at::Tensor log_density(const at::Tensor& y) const;
   // P(y' < y), which is uniform over the rows of a calibrated prediction.
   at::Tensor rank_of(const at::Tensor& y) const;
 
- private:
-  Network::Outputs outputs_;
+  Network::Outputs outputs;
+  at::Tensor mean;      // [rows]
+  at::Tensor model_sd;  // of the mean alone: what more data would remove
+  at::Tensor sd;        // of y
 };
 
 }  // namespace dpwa::svi

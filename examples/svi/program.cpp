@@ -249,7 +249,7 @@ ordered_json Program::quality() const {
   const auto within = [&rank](double width) {
     return ((rank - 0.5).abs() <= width / 2).to(torch::kDouble).mean().item<double>();
   };
-  const auto error = (predicted.mean() - test_.y).square().mean().sqrt();
+  const auto error = (predicted.mean - test_.y).square().mean().sqrt();
   return {{"log_likelihood", predicted.log_density(test_.y).mean().item<double>() - std::log(unit)},
           {"rmse", unit * error.item<double>()},
           {"within_50", within(0.5)},
@@ -269,9 +269,9 @@ ordered_json Program::curve() const {
   const double y_unit = scale_.sd[1], y_mean = scale_.mean[1];
   return {{"columns", table_.train.columns},
           {"x", numbers(x, x_unit, x_mean)},
-          {"mean", numbers(predicted.mean(), y_unit, y_mean)},
-          {"sd", numbers(predicted.sd(), y_unit)},
-          {"model_sd", numbers(predicted.model_sd(), y_unit)},
+          {"mean", numbers(predicted.mean, y_unit, y_mean)},
+          {"sd", numbers(predicted.sd, y_unit)},
+          {"model_sd", numbers(predicted.model_sd, y_unit)},
           {"train_x", numbers(train_.x, x_unit, x_mean)},
           {"train_y", numbers(train_.y, y_unit, y_mean)},
           {"test_x", numbers(test_.x, x_unit, x_mean)},

@@ -73,7 +73,6 @@ class Program {
   void take_reload();
   bool save(const RunPosition& position);
   bool write(const RunResult& result);
-  RunResult result_of(const Trainer& trainer) const;
   std::optional<Evaluation> evaluate_own();
   SampleProgress progress(const char* what);
   void reestimate();
@@ -245,16 +244,6 @@ SampleProgress Program::progress(const char* what) {
   };
 }
 
-RunResult Program::result_of(const Trainer& trainer) const {
-  RunResult result;
-  result.identity = identity();
-  result.position = trainer.position();
-  result.backend = config_.backend;
-  result.steps = trainer.statistics().summary();
-  result.clock = adapter_->resume_state().clock;
-  return result;
-}
-
 void Program::reestimate() {
   const std::size_t layers = reestimate_batch_norm(*model_, data_.train, options_.seed, device_,
                                                    progress("measuring BatchNorm"));
@@ -336,7 +325,12 @@ int Program::run() {
     throw std::runtime_error("the loss is not finite after step " +
                              std::to_string(trainer.position().step) + ": training has diverged; " +
                              where_to_look(options_, config_));
-  RunResult result = result_of(trainer);
+  RunResult result;
+  result.identity = identity();
+  result.position = trainer.position();
+  result.backend = config_.backend;
+  result.steps = trainer.statistics().summary();
+  result.clock = adapter_->resume_state().clock;
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
