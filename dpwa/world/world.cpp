@@ -1,0 +1,226 @@
+#include "dpwa/world/world.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace dpwa::world {
+namespace {
+
+constexpr auto largest_clock_offset = std::chrono::hours(100);
+constexpr auto moment = std::chrono::nanoseconds(1);
+
+}  // namespace
+
+TimePoint Environment::now() const {
+  return world_.now_ + world_.machines_[world_.processes_[process_]->machine].clock;
+}
+
+Random& Environment::random() {
+  return world_.random_;
+}
+
+const std::string& Environment::name() const {
+  return world_.machines_[world_.processes_[process_]->machine].name;
+}
+
+void Environment::after(Duration time, std::function<void()> action) {
+  world_.schedule(world_.now_ + time,
+                  [this, action = std::move(action)] { world_.in_process(process_, action); });
+}
+
+void Environment::send(const std::string& to, std::function<void(Program&)> message) {
+  world_.send(process_, to, std::move(message));
+}
+
+void Environment::write(const std::string& file, std::any content, std::function<void()> done) {
+  world_.write(process_, file, std::move(content), std::move(done));
+}
+
+std::any Environment::read(const std::string& file) const {
+  const auto& files = world_.processes_[process_]->disk->files;
+  const auto found = files.find(file);
+  return found == files.end() ? std::any() : found->second;
+}
+
+void Environment::crash(Duration until_start) {
+  const std::size_t machine = world_.processes_[process_]->machine;
+  world_.schedule(world_.now_, [this, machine, until_start, &world = world_] {
+    if (!world.processes_[process_]->alive) return;
+    world.kill(machine);
+    world.schedule(world.now_ + until_start, [machine, &world] { world.start(machine); });
+  });
+}
+
+void Environment::stop(Duration until_wake) {
+  const std::size_t machine = world_.processes_[process_]->machine;
+  world_.freeze(machine);
+  world_.schedule(world_.now_ + until_wake, [machine, &world = world_] { world.wake(machine); });
+}
+
+World::World(std::uint64_t seed, WorldOptions options) : options_(options), random_(seed) {
+  processes_.push_back(std::make_unique<Process>());
+}
+
+World::~World() = default;
+
+Duration World::up_to(Duration most) {
+  return Duration(static_cast<std::int64_t>(
+      random_.below(static_cast<std::uint64_t>(std::max<std::int64_t>(most.count(), 1)))));
+}
+
+void World::schedule(TimePoint at, std::function<void()> action) {
+  events_.push({at, order_++, std::move(action)});
+}
+
+std::size_t World::add_machine(const std::string& name, Start start) {
+  Machine machine{.name = name,
+                  .start = std::move(start),
+                  .disk = std::make_shared<Disk>(),
+                  .clock = up_to(largest_clock_offset),
+                  .cut = {},
+                  .slow = {}};
+  machines_.push_back(std::move(machine));
+  by_name_.emplace(name, machines_.size() - 1);
+  return machines_.size() - 1;
+}
+
+bool World::runs(std::size_t machine) const {
+  return processes_[machines_[machine].process]->alive;
+}
+
+bool World::frozen(std::size_t machine) const {
+  return processes_[machines_[machine].process]->frozen;
+}
+
+Program* World::program(std::size_t machine) const {
+  return processes_[machines_[machine].process]->program.get();
+}
+
+const std::any* World::file(std::size_t machine, const std::string& name) const {
+  const auto& files = machines_[machine].disk->files;
+  const auto found = files.find(name);
+  return found == files.end() ? nullptr : &found->second;
+}
+
+void World::start(std::size_t machine) {
+  if (runs(machine)) return;
+  processes_.push_back(std::make_unique<Process>());
+  const std::size_t process = processes_.size() - 1;
+  Machine& on = machines_[machine];
+  on.process = process;
+  Process& fresh = *processes_[process];
+  fresh.machine = machine;
+  fresh.disk = on.disk;
+  fresh.alive = true;
+  fresh.environment = std::make_unique<Environment>(*this, process);
+  fresh.program = on.start(*fresh.environment);
+}
+
+// The last writes reach the disk, or do not.
+void World::end(std::size_t process) {
+  Process& ended = *processes_[process];
+  ended.alive = false;
+  ended.frozen = false;
+  for (auto& [order, write] : ended.writes) {
+    if (random_.bernoulli(.5)) break;
+    ended.disk->files[write.file] = std::move(write.content);
+  }
+  ended.writes.clear();
+  ended.backlog.clear();
+  ended.program.reset();
+}
+
+void World::kill(std::size_t machine) {
+  if (runs(machine)) end(machines_[machine].process);
+}
+
+void World::freeze(std::size_t machine) {
+  if (runs(machine)) processes_[machines_[machine].process]->frozen = true;
+}
+
+void World::wake(std::size_t machine) {
+  const std::size_t process = machines_[machine].process;
+  Process& woken = *processes_[process];
+  if (!woken.frozen) return;
+  woken.frozen = false;
+  for (auto& action : std::exchange(woken.backlog, {}))
+    schedule(now_, [this, process, action = std::move(action)] { in_process(process, action); });
+}
+
+void World::wipe(std::size_t machine) {
+  if (!runs(machine)) machines_[machine].disk->files.clear();
+}
+
+void World::cut(std::size_t from, std::size_t to, bool is_cut) {
+  machines_[from].cut[to] = is_cut;
+}
+
+void World::slow_down(std::size_t from, std::size_t to, Duration most) {
+  machines_[from].slow[to] = most;
+}
+
+void World::in_process(std::size_t process, std::function<void()> action) {
+  Process& in = *processes_[process];
+  if (!in.alive) return;
+  if (in.frozen) {
+    in.backlog.push_back(std::move(action));
+  } else {
+    action();
+  }
+}
+
+void World::send(std::size_t from, const std::string& to, std::function<void(Program&)> message) {
+  const auto found = by_name_.find(to);
+  if (found == by_name_.end()) return;
+  const std::size_t receiver = found->second;
+  Process& sender = *processes_[from];
+  const auto& cuts = machines_[sender.machine].cut;
+  const auto cut = cuts.find(receiver);
+  if (cut != cuts.end() && cut->second) {
+    if (random_.bernoulli(.7)) return;
+    // Sent again until the cut is over, on a connection that lives so long.
+    return schedule(now_ + up_to(std::chrono::seconds(1)),
+                    [this, from, to, message = std::move(message)]() mutable {
+                      if (processes_[from]->alive) send(from, to, std::move(message));
+                    });
+  }
+  const auto& slow = machines_[sender.machine].slow;
+  const auto extra = slow.find(receiver);
+  const Duration jitter = options_.jitter + (extra == slow.end() ? Duration{} : extra->second);
+  TimePoint& last = sender.last[receiver];
+  last = std::max(last + moment, now_ + options_.delay + up_to(jitter));
+  schedule(last, [this, from, receiver, message = std::move(message)] {
+    // What a process sent just before its end may be lost with the connection.
+    if (!processes_[from]->alive && random_.bernoulli(.5)) return;
+    const std::size_t process = machines_[receiver].process;
+    in_process(process, [this, process, message] { message(*processes_[process]->program); });
+  });
+}
+
+void World::write(std::size_t process, std::string file, std::any content,
+                  std::function<void()> done) {
+  const std::uint64_t order = order_++;
+  processes_[process]->writes.emplace(order, Process::Write{std::move(file), std::move(content)});
+  schedule(now_ + up_to(options_.disk), [this, process, order, done = std::move(done)] {
+    Process& by = *processes_[process];
+    const auto written = by.writes.find(order);
+    if (written == by.writes.end()) return;  // it has died
+    by.disk->files[written->second.file] = std::move(written->second.content);
+    by.writes.erase(written);
+    in_process(process, done);
+  });
+}
+
+void World::run(Duration time) {
+  const TimePoint until = now_ + time;
+  while (!events_.empty() && events_.top().at <= until) {
+    now_ = events_.top().at;
+    const auto action = std::move(const_cast<Event&>(events_.top()).action);
+    events_.pop();
+    ++done_;
+    action();
+  }
+  now_ = until;
+}
+
+}  // namespace dpwa::world

@@ -1,0 +1,125 @@
+#include "dpwa/members/view.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <vector>
+
+#include "dpwa/members/view_engine.h"
+#include "dpwa/members/vote.h"
+#include "test/support/broken_invariant.h"
+
+namespace dpwa::members {
+namespace {
+
+ProcessId process(std::size_t index) {
+  return {"w" + std::to_string(index), 1, index};
+}
+
+View view_of(std::size_t members, unsigned servers, Quorum quorum) {
+  View view{.run = 1, .number = 1, .quorum = quorum, .members = {}};
+  for (std::size_t i = 0; i < members; ++i)
+    view.members.push_back({process(i), false, (servers >> i & 1U) != 0, {}});
+  return view;
+}
+
+std::set<ProcessId> chosen(std::size_t members, unsigned bits) {
+  std::set<ProcessId> voters;
+  for (std::size_t i = 0; i < members; ++i) {
+    if ((bits >> i & 1U) != 0) voters.insert(process(i));
+  }
+  return voters;
+}
+
+// By both rules, for all views of up to seven members and any of them servers.
+TEST_CASE("any two quorums of a view have a member in common") {
+  std::size_t quorums = 0;
+  for (std::size_t members = 1; members <= 7; ++members) {
+    for (unsigned servers = 0; servers < 1U << members; ++servers) {
+      for (const Quorum rule : {Quorum::majority, Quorum::with_servers}) {
+        if (rule == Quorum::majority && servers != 0) continue;
+        const View view = view_of(members, servers, rule);
+        std::vector<unsigned> found;
+        for (unsigned bits = 0; bits < 1U << members; ++bits) {
+          if (is_quorum(view, chosen(members, bits))) found.push_back(bits);
+        }
+        bool all_meet = true;
+        for (const unsigned one : found) {
+          for (const unsigned other : found) all_meet = all_meet && (one & other) != 0;
+        }
+        CHECK(all_meet);
+        CHECK(found.empty() == (rule == Quorum::with_servers && servers == 0));
+        quorums += found.size();
+      }
+    }
+  }
+  CHECK(quorums > 1000);
+}
+
+TEST_CASE(
+    "half of the members decide with the first of them, and one that is joining has no vote") {
+  View view = view_of(4, 0, Quorum::majority);
+  CHECK(is_quorum(view, {process(0), process(3)}));
+  CHECK_FALSE(is_quorum(view, {process(1), process(3)}));
+  CHECK(is_quorum(view, {process(1), process(2), process(3)}));
+  view.members[3].joining = true;
+  CHECK(is_quorum(view, {process(1), process(2)}));
+  CHECK_FALSE(is_quorum(view, {process(0), process(3)}));
+}
+
+TEST_CASE("however many workers die, all servers decide") {
+  const View view = view_of(5, 0b00011, Quorum::with_servers);
+  CHECK(is_quorum(view, {process(0), process(1)}));
+  CHECK_FALSE(is_quorum(view, {process(2), process(3), process(4)}));
+  CHECK(is_quorum(view, {process(1), process(3), process(4)}));
+}
+
+TEST_CASE("progress: what was completed out of order") {
+  Progress progress;
+  CHECK(progress.add(2));
+  CHECK(progress.through == 0);
+  CHECK(progress.add(1));
+  CHECK_FALSE(progress.add(2));
+  CHECK(progress == Progress{2, {}});
+  progress.add(5);
+  Progress other{3, {6}};
+  CHECK_FALSE(progress.covers(other));
+  other.add(progress);
+  CHECK(other == Progress{3, {5, 6}});
+  CHECK(other.covers(progress));
+  other.keep_common(progress);
+  CHECK(other == Progress{2, {5}});
+}
+
+TEST_CASE("what cannot be a view is none") {
+  View view = view_of(3, 0, Quorum::majority);
+  CHECK(view.sound());
+  view.members[0].joining = true;
+  CHECK_FALSE(view.sound());
+  view.members[0].joining = false;
+  view.members[2].id.name = "w1";
+  CHECK_FALSE(view.sound());
+  view.members.clear();
+  CHECK(view.sound());
+  view.number = ~std::uint64_t{0};
+  CHECK_FALSE(view.sound());
+}
+
+TEST_CASE("invariants of a vote and of operations fire") {
+  Vote vote{
+      .owner = process(0), .promised = {1, process(0)}, .accepted = {2, process(0)}, .value = {}};
+  CHECK(test::breaks("an accepted ballot was promised",
+                     [&] { vote.prepare({{}, {3, process(0)}}); }));
+  CHECK(test::breaks("ballots are accepted in ascending order",
+                     [&] { vote.accept({{}, {1, process(0)}, {}}); }));
+  ViewEngine alone({.self = {"w0", 1, 1}, .names = {"w0"}});
+  const TimePoint now = TimePoint{} + std::chrono::hours(1);
+  alone.tick(now);
+  REQUIRE(alone.standing() == ViewEngine::Standing::member);
+  CHECK(alone.complete(1, 1));
+  CHECK_FALSE(alone.complete(2, 2));
+  CHECK(test::breaks("an operation is completed once", [&] { alone.complete(1, 1); }));
+}
+
+}  // namespace
+}  // namespace dpwa::members

@@ -1,0 +1,380 @@
+#include "test/world/group_member.h"
+
+#include <algorithm>
+#include <any>
+
+#include "dpwa/base/random.h"
+
+namespace dpwa::world::testing {
+
+using members::Base;
+using members::Kept;
+using members::Member;
+using members::ProcessId;
+using members::Progress;
+using members::View;
+using members::ViewEngine;
+
+namespace {
+
+constexpr auto votes_file = "votes";
+constexpr auto counter_file = "counter";
+constexpr std::uint64_t settings = 7;
+constexpr int looks = 4;         // in each patience
+constexpr int silent_looks = 6;  // without a word: suspected
+
+}  // namespace
+
+// --- checks
+
+void GroupChecks::fail(const std::string& problem) {
+  if (problems_.size() < 8) problems_.push_back(problem);
+}
+
+void GroupChecks::acts_in(const ProcessId& process, const View& view) {
+  const auto [known, fresh] = views_.emplace(std::pair{view.run, view.number}, view.digest());
+  if (!fresh && known->second != view.digest())
+    fail("two views have the number " + std::to_string(view.number));
+  if (!view.open()) runs_.emplace(view.run, runs_.size());
+  if (view.votes(process) && !view.open() && view.member(process)->joining)
+    fail("one that is joining votes");
+}
+
+void GroupChecks::state(const View& view, std::uint64_t through, std::uint64_t digest) {
+  const auto [known, fresh] = states_.emplace(std::pair{view.digest(), through}, digest);
+  if (!fresh && known->second != digest)
+    fail("members of view " + std::to_string(view.number) + " differ after operation " +
+         std::to_string(through));
+}
+
+void GroupChecks::commit(const View& view, std::uint64_t operation, std::uint64_t result) {
+  ++commits_;
+  const auto [known, fresh] = results_[view.run].emplace(operation, result);
+  if (!fresh && known->second != result)
+    fail("operation " + std::to_string(operation) + " has two results");
+  const std::size_t run = runs_.at(view.run);
+  if (run < latest_run_) fail("a run that was followed by another goes on");
+  latest_run_ = run;
+}
+
+// --- one process
+
+GroupMember::GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks)
+    : environment_(environment), options_(options), checks_(checks) {
+  const std::any counter = environment_.read(counter_file);
+  const std::uint64_t number = counter.has_value() ? std::any_cast<std::uint64_t>(counter) + 1 : 1;
+  const ProcessId self{environment_.name(), number, environment_.random().next()};
+  std::optional<Kept> former;
+  const std::any kept = environment_.read(votes_file);
+  if (kept.has_value()) former = std::any_cast<Kept>(kept);
+  engine_.emplace(members::ViewOptions{.self = self,
+                                       .names = options_.names,
+                                       .minimum = options_.minimum,
+                                       .settings = settings,
+                                       .patience = options_.patience,
+                                       .seed = environment_.random().next()},
+                  std::move(former));
+  view_ = engine_->view();
+  environment_.write(counter_file, number, [this] { tick(); });
+}
+
+template <class Action>
+void GroupMember::tell(const std::string& to, Action action) {
+  environment_.send(to, [action = std::move(action)](Program& program) {
+    auto& receiver = static_cast<GroupMember&>(program);
+    action(receiver);
+    receiver.pump();
+  });
+}
+
+bool GroupMember::is_member() const {
+  return view_.votes(id());
+}
+
+void GroupMember::tick() {
+  if (halted_) return;
+  const TimePoint now = environment_.now();
+  const Duration look = options_.patience / looks;
+  // Time in which this process stood still is nobody's silence.
+  if (ticked_ != TimePoint{} && now - ticked_ > 2 * look) {
+    for (auto& [name, at] : heard_) at += now - ticked_ - look;
+  }
+  ticked_ = now;
+  for (const Member& member : engine_->view().members) {
+    if (member.id == id()) continue;
+    const auto [heard, fresh] = heard_.try_emplace(member.id.name, now);
+    if (now - heard->second > silent_looks * look) engine_->suspect(member.id);
+  }
+  engine_->tick(now);
+  for (const std::string& name : options_.names) {
+    if (name == id().name) continue;
+    tell(name, [from = id(), base = engine_->base()](GroupMember& to) {
+      const TimePoint at = to.environment_.now();
+      to.heard_[from.name] = at;
+      to.engine_->heard(from, base, at);
+    });
+  }
+  if (is_member() && now - moved_ > 5 * options_.patience) {
+    engine_->renew();
+    moved_ = now;
+  }
+  if (is_member() && options_.steps > 0 && steps_done_ >= options_.steps) engine_->leave();
+  report();
+  repair();
+  pump();
+  environment_.after(look, [this] { tick(); });
+}
+
+// One write at a time; what follows from it waits.
+void GroupMember::pump() {
+  if (halted_) return;
+  ViewEngine::Wishes fresh = engine_->take();
+  if (fresh.keep || !fresh.installed.empty() || !fresh.send.empty())
+    waiting_.push_back(std::move(fresh));
+  while (!writing_ && !waiting_.empty() && !halted_) {
+    if (!waiting_.front().keep) {
+      const ViewEngine::Wishes wishes = std::move(waiting_.front());
+      waiting_.pop_front();
+      act(wishes);
+      continue;
+    }
+    writing_ = true;
+    environment_.write(votes_file, std::move(*waiting_.front().keep), [this] {
+      writing_ = false;
+      waiting_.front().keep.reset();
+      pump();
+    });
+  }
+}
+
+void GroupMember::act(const ViewEngine::Wishes& wishes) {
+  for (const auto& [to, message] : wishes.send) {
+    if (falls(message, /*sent=*/false)) return;
+    tell(to, [from = id(), message](GroupMember& receiver) {
+      receiver.engine_->receive(from, message, receiver.environment_.now());
+    });
+    if (falls(message, /*sent=*/true)) return;
+  }
+  for (const View& view : wishes.installed) installed(view);
+}
+
+bool GroupMember::falls(const members::ViewMessage& message, bool sent) {
+  if (!trap_ || trap_->kind != message.index() || trap_->sends != sent) return false;
+  if (trap_->after-- > 0) return false;
+  const Trap trap = *std::exchange(trap_, std::nullopt);
+  if (trap.ends) {
+    environment_.crash(trap.back);
+    halted_ = true;
+  } else {
+    environment_.stop(trap.back);
+  }
+  return trap.ends;
+}
+
+void GroupMember::reset() {
+  ++life_;
+  has_state_ = computing_ = false;
+  giver_.reset();
+  steps_done_ = state_ = committed_ = 0;
+  inputs_.clear();
+  received_.clear();
+  results_.clear();
+  reported_.clear();
+}
+
+void GroupMember::installed(const View& view) {
+  const View former = std::exchange(view_, view);
+  moved_ = environment_.now();
+  checks_.acts_in(id(), view_);
+  const Member* const self = view_.member(id());
+  const bool begins =
+      self != nullptr && !self->joining && former.open() && view_.number == former.number + 1;
+  if (begins) {
+    reset();
+    has_state_ = true;
+    engine_->begin_at(0);
+    engine_->note_state(0, state_);
+  } else if (self == nullptr || former.member(id()) == nullptr) {
+    reset();
+  }
+  received_.clear();
+  reported_.clear();
+  if (self == nullptr) return;
+  if (self->joining) {
+    const ProcessId giver = view_.members.front().id;
+    if (giver_ != giver) reset();
+    giver_ = giver;
+    return;
+  }
+  if (!has_state_) {
+    checks_.fail("a member has no state");
+    return;
+  }
+  // What nobody has completed is repeated, from the same inputs.
+  const Progress done = view_.done();
+  std::vector<std::uint64_t> open;
+  for (const auto& [operation, value] : inputs_) {
+    if (!engine_->progress().has(operation) && !done.has(operation)) open.push_back(operation);
+  }
+  for (const std::uint64_t operation : open) contribute(operation);
+  const auto early = std::exchange(early_, {});
+  for (const auto& [from, contribution] : early) take(from, contribution);
+  if (!computing_) begin_step();
+  repair();
+}
+
+void GroupMember::begin_step() {
+  if (!is_member() || !has_state_ || computing_) return;
+  if (options_.steps > 0 && steps_done_ >= options_.steps) return;
+  if (inputs_.contains(through() + 1)) return;  // has begun
+  computing_ = true;
+  for (std::uint64_t i = 1; i <= operations_of_step; ++i) {
+    const auto time = options_.compute * static_cast<std::int64_t>(i) / operations_of_step;
+    environment_.after(time, [this, i, life = life_, operation = through() + i] {
+      if (life != life_) return;
+      if (i == operations_of_step) computing_ = false;
+      inputs_[operation] = derive_seed(state_, {hash_of(id().name), id().nonce, operation});
+      if (is_member() && !engine_->progress().has(operation) && !view_.done().has(operation))
+        contribute(operation);
+      pump();
+    });
+  }
+}
+
+void GroupMember::contribute(std::uint64_t operation) {
+  const Contribution own{view_.number, operation, inputs_.at(operation)};
+  for (const ProcessId& voter : view_.voters()) {
+    if (voter != id())
+      tell(voter.name, [from = id(), own](GroupMember& to) { to.take(from, own); });
+  }
+  take(id(), own);
+}
+
+void GroupMember::take(const ProcessId& from, const Contribution& contribution) {
+  if (contribution.view > view_.number) early_.emplace_back(from, contribution);
+  if (contribution.view != view_.number || !view_.votes(from)) return;
+  received_[contribution.operation][from] = contribution.value;
+  try_complete(contribution.operation);
+}
+
+void GroupMember::try_complete(std::uint64_t operation) {
+  const auto& parts = received_[operation];
+  if (!is_member() || parts.size() < view_.voters().size()) return;
+  if (engine_->progress().has(operation) || !engine_->complete(view_.number, operation)) return;
+  std::uint64_t result = derive_seed(view_.run, {operation});
+  for (const auto& [process, value] : parts)
+    result = derive_seed(result, {hash_of(process.name), process.nonce, value});
+  finish(operation, result);
+}
+
+void GroupMember::finish(std::uint64_t operation, std::uint64_t result) {
+  results_[operation] = result;
+  moved_ = environment_.now();
+  close_steps();
+  report();
+}
+
+void GroupMember::close_steps() {
+  while (engine_->progress().through >= through() + operations_of_step) {
+    for (std::uint64_t i = 1; i <= operations_of_step; ++i)
+      state_ = derive_seed(state_, {results_.at(through() + i)});
+    ++steps_done_;
+    inputs_.erase(inputs_.begin(), inputs_.upper_bound(through()));
+    engine_->note_state(through(), state_);
+    if (is_member()) checks_.state(view_, through(), state_);
+    if (is_member()) {
+      ++life_;
+      computing_ = false;
+      begin_step();
+    }
+  }
+}
+
+void GroupMember::report() {
+  if (!is_member()) return;
+  for (const ProcessId& voter : view_.voters()) {
+    if (voter == id()) continue;
+    tell(voter.name, [from = id(), view = view_.number, done = engine_->progress()](
+                         GroupMember& to) { to.take_report(from, view, done); });
+  }
+  take_report(id(), view_.number, engine_->progress());
+}
+
+void GroupMember::take_report(const ProcessId& from, std::uint64_t view, const Progress& done) {
+  if (view != view_.number || !is_member()) return;
+  reported_[from] = done;
+  if (reported_.size() < view_.voters().size()) return;
+  while (std::ranges::all_of(reported_,
+                             [&](const auto& each) { return each.second.through > committed_; })) {
+    ++committed_;
+    // One that has joined has no results from before.
+    if (const auto own = results_.find(committed_); own != results_.end())
+      checks_.commit(view_, committed_, own->second);
+  }
+}
+
+// Asks for what others have.
+void GroupMember::repair() {
+  const Member* const self = view_.member(id());
+  if (self == nullptr) return;
+  if (self->joining) {
+    if (!giver_) return;
+    if (!has_state_) {
+      tell(giver_->name, [from = id()](GroupMember& to) { to.answer_state(from); });
+    } else {
+      for (std::uint64_t i = 1; i <= operations_of_step; ++i)
+        tell(giver_->name, [from = id(), operation = engine_->progress().through + i](
+                               GroupMember& to) { to.answer_fetch(from, operation); });
+    }
+    return;
+  }
+  const Progress done = view_.done();
+  const std::uint64_t last = done.beyond.empty() ? done.through : *done.beyond.rbegin();
+  for (std::uint64_t operation = engine_->progress().through + 1; operation <= last; ++operation) {
+    if (engine_->progress().has(operation) || !done.has(operation)) continue;
+    for (const Member& member : view_.members) {
+      if (member.done.has(operation))
+        tell(member.id.name,
+             [from = id(), operation](GroupMember& to) { to.answer_fetch(from, operation); });
+    }
+  }
+}
+
+void GroupMember::answer_fetch(const ProcessId& to, std::uint64_t operation) {
+  const auto found = results_.find(operation);
+  if (!is_member() || found == results_.end()) return;
+  tell(to.name,
+       [to, view = view_.number, operation, result = found->second](GroupMember& receiver) {
+         if (receiver.id() == to) receiver.take_result(view, operation, result);
+       });
+}
+
+void GroupMember::take_result(std::uint64_t view, std::uint64_t operation, std::uint64_t result) {
+  if (view != view_.number || !has_state_ || engine_->progress().has(operation)) return;
+  if (!engine_->complete(view_.number, operation)) return;
+  finish(operation, result);
+}
+
+void GroupMember::answer_state(const ProcessId& to) {
+  if (!is_member() || !has_state_) return;
+  tell(to.name, [to, from = id(), view = view_.number, steps = steps_done_,
+                 state = state_](GroupMember& receiver) {
+    if (receiver.id() == to) receiver.take_state(from, view, steps, state);
+  });
+}
+
+void GroupMember::take_state(const ProcessId& from, std::uint64_t view, std::uint64_t steps,
+                             std::uint64_t state) {
+  const Member* const self = view_.member(id());
+  if (self == nullptr || !self->joining || has_state_ || view != view_.number) return;
+  if (giver_ != from || engine_->frozen()) return;
+  has_state_ = true;
+  steps_done_ = steps;
+  state_ = state;
+  if (options_.spoils && environment_.random().below(3) == 0) ++state_;
+  committed_ = through();
+  engine_->begin_at(through());
+  engine_->note_state(through(), state_);
+}
+
+}  // namespace dpwa::world::testing

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dpwa/members/view_engine.h"
+#include "dpwa/world/world.h"
+
+namespace dpwa::world::testing {
+
+// What all processes of a World say of what they did, checked as they say it.
+class GroupChecks {
+ public:
+  void acts_in(const members::ProcessId& process, const members::View& view);
+  void state(const members::View& view, std::uint64_t through, std::uint64_t digest);
+  // All members say that they have completed it: it may leave the group.
+  void commit(const members::View& view, std::uint64_t operation, std::uint64_t result);
+  void fail(const std::string& problem);
+
+  const std::vector<std::string>& problems() const { return problems_; }
+  std::uint64_t committed() const { return commits_; }
+
+ private:
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> views_;  // by run and number
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> states_;
+  std::map<std::uint64_t, std::map<std::uint64_t, std::uint64_t>> results_;  // by run
+  std::map<std::uint64_t, std::size_t> runs_;  // in the order in which they began
+  std::size_t latest_run_ = 0;                 // that committed
+  std::uint64_t commits_ = 0;
+  std::vector<std::string> problems_;
+};
+
+struct GroupOptions {
+  std::vector<std::string> names;
+  std::size_t minimum = 0;
+  Duration patience = std::chrono::milliseconds(200);
+  Duration compute = std::chrono::milliseconds(60);  // of a step
+  bool spoils = false;      // a state that is transferred is wrong at times
+  std::uint64_t steps = 0;  // after which a member leaves; 0: it trains on
+};
+
+// Ends or stops a process when it is about to send a message of one kind, or has just sent it.
+struct Trap {
+  std::size_t kind = 0;     // index in members::ViewMessage
+  std::uint64_t after = 0;  // so many others of the kind
+  bool sends = true;        // that message still goes out
+  bool ends = true;
+  Duration back{};
+};
+
+// One process of a data-parallel group: each step has several operations in flight, to each of
+// which every member contributes a number that only it can have made. So a result says which
+// contributions it has.
+class GroupMember : public Program {
+ public:
+  static constexpr std::uint64_t operations_of_step = 3;
+
+  GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks);
+
+  void set(const std::optional<Trap>& trap) { trap_ = trap; }
+  const members::ViewEngine& engine() const { return *engine_; }
+  const members::View& view() const { return view_; }
+  const members::ProcessId& id() const { return engine_->self(); }
+  std::uint64_t through() const { return steps_done_ * operations_of_step; }
+  std::uint64_t state() const { return state_; }
+  const std::map<std::uint64_t, std::uint64_t>& results() const { return results_; }
+
+ private:
+  struct Contribution {
+    std::uint64_t view = 0;
+    std::uint64_t operation = 0;
+    std::uint64_t value = 0;
+  };
+
+  void tick();
+  void pump();
+  void act(const members::ViewEngine::Wishes& wishes);
+  void installed(const members::View& view);
+  void reset();
+  void begin_step();
+  void contribute(std::uint64_t operation);
+  void take(const members::ProcessId& from, const Contribution& contribution);
+  void try_complete(std::uint64_t operation);
+  void finish(std::uint64_t operation, std::uint64_t result);
+  void close_steps();
+  void report();
+  void take_report(const members::ProcessId& from, std::uint64_t view,
+                   const members::Progress& done);
+  void repair();
+  void answer_fetch(const members::ProcessId& to, std::uint64_t operation);
+  void take_result(std::uint64_t view, std::uint64_t operation, std::uint64_t result);
+  void answer_state(const members::ProcessId& to);
+  void take_state(const members::ProcessId& from, std::uint64_t view, std::uint64_t steps,
+                  std::uint64_t state);
+  bool is_member() const;
+  template <class Action>
+  void tell(const std::string& to, Action action);
+
+  // Returns whether the process is to do nothing more.
+  bool falls(const members::ViewMessage& message, bool sent);
+
+  std::optional<Trap> trap_;
+  bool halted_ = false;
+  Environment& environment_;
+  const GroupOptions options_;
+  GroupChecks& checks_;
+  std::optional<members::ViewEngine> engine_;
+  std::deque<members::ViewEngine::Wishes> waiting_;  // for the disk
+  bool writing_ = false;
+  members::View view_;  // that is acted upon
+  std::map<std::string, TimePoint> heard_;
+  TimePoint ticked_{};
+  TimePoint moved_{};  // when it last completed an operation, or a view was installed
+
+  bool has_state_ = false;
+  std::optional<members::ProcessId> giver_;
+  std::uint64_t steps_done_ = 0;
+  std::uint64_t state_ = 0;
+  bool computing_ = false;
+  std::uint64_t life_ = 0;  // of the state: an older computation does not count
+  std::map<std::uint64_t, std::uint64_t> inputs_;
+  std::map<std::uint64_t, std::map<members::ProcessId, std::uint64_t>> received_;
+  std::vector<std::pair<members::ProcessId, Contribution>> early_;
+  std::map<std::uint64_t, std::uint64_t> results_;
+  std::map<members::ProcessId, members::Progress> reported_;
+  std::uint64_t committed_ = 0;
+};
+
+}  // namespace dpwa::world::testing
