@@ -19,25 +19,8 @@ ViewEngine::ViewEngine(ViewOptions options, std::optional<Kept> former)
     : options_(std::move(options)),
       self_(options_.self),
       neighbours_(options_.patience),
-      proposer_(options_.patience, options_.seed) {
-  Vote own{.owner = self_, .value = {}};
-  if (former) {
-    kept_.installed = std::move(former->installed);
-    // Under an open view the vote is that of the name.
-    if (view().open() && !former->votes.empty()) {
-      own = former->votes.front();
-      own.owner = self_;
-    }
-  }
-  kept_.votes.push_back(std::move(own));
-  // One that was joining, or wanted to begin a run, may have become a voter before it knew.
-  if (former) {
-    for (Vote& vote : former->votes) {
-      if (view().open() || view().member(vote.owner) != nullptr)
-        kept_.votes.push_back(view().open() ? Vote{.owner = vote.owner, .value = {}}
-                                            : std::move(vote));
-    }
-  }
+      proposer_(options_.patience, options_.seed),
+      kept_(begin_with(self_, std::move(former))) {
   digest_ = view().digest();
 }
 

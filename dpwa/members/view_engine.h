@@ -139,6 +139,8 @@ class ViewEngine {
 
   const ViewOptions options_;
   ProcessId self_;
+  Neighbours neighbours_;
+  Proposer proposer_;
   Kept kept_;
   std::uint64_t digest_ = 0;  // of the installed view
   // Since the last take().
@@ -153,10 +155,8 @@ class ViewEngine {
   bool refused_ = false;
   Progress progress_;
   std::map<std::uint64_t, std::uint64_t> states_;  // the last ones: digest by operation
-  Neighbours neighbours_;
-  Proposer proposer_;
-  std::optional<TimePoint> wanted_since_;  // a change
-  TimePoint told_{};                       // when it last made itself heard
+  std::optional<TimePoint> wanted_since_;          // a change
+  TimePoint told_{};                               // when it last made itself heard
   std::vector<Outgoing> outgoing_;
 };
 

@@ -28,4 +28,8 @@ struct Kept {
   bool operator==(const Kept&) const = default;
 };
 
+// What a process begins with after others of its machine that have all ended. Under an open view
+// the vote is that of the name, whichever process gives it.
+Kept begin_with(const ProcessId& self, std::optional<Kept> former);
+
 }  // namespace dpwa::members

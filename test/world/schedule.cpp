@@ -69,6 +69,14 @@ Schedule draw(std::uint64_t seed) {
     fault.other = draw_trap(random);
     fault.side = random.below(1U << schedule.machines);
     schedule.faults.push_back(fault);
+    if (fault.kind == Fault::Kind::scene && random.below(2) == 0) {
+      // What some of them have decided reaches only those of their side.
+      fault.kind = Fault::Kind::split;
+      fault.side = random.below(1U << schedule.machines);
+      fault.at += schedule.patience * static_cast<std::int64_t>(random.below(100)) / 30;
+      schedule.faults.push_back(fault);
+      at = fault.at;
+    }
     at += draw_gap(random);
   }
   return schedule;
