@@ -122,7 +122,9 @@ class ServerLink final : public net::StoreLink {
   std::uint64_t told_ = 0;  // the last one that the server knows was read
   Duration silence_{};      // since the last frame came, or a part of a long one moved
   net::SocketProgress progress_;
-  bool moves_ = false;  // bytes have come or were taken between the last two looks
+  // Between the last two looks bytes of the reply have come; while none is being read, bytes of
+  // this end were acknowledged.
+  bool moves_ = false;
   bool reading_values_ = false;
   ValueTraffic traffic_;
   std::string problem_ = "not reached yet";

@@ -27,7 +27,7 @@ constexpr Duration time_to_write(Duration at_least, std::size_t bytes) {
 }
 // A worker connects again to a server that sends nothing for so long, and nothing either when it
 // was asked for its epoch after a third of that time. While a message is half way, the bytes of it
-// that still move count as well.
+// that still move count as well: those received of a reply, those acknowledged of a push.
 inline constexpr Duration longest_silence = std::chrono::seconds(15);
 
 }  // namespace dpwa::kvstore

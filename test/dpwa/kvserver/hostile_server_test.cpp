@@ -224,6 +224,19 @@ TEST_CASE("a worker gets its value in spite of a connection on which nothing com
               std::chrono::milliseconds(600));
 }
 
+// The worker's beats are acknowledged all the time.
+TEST_CASE("a worker gets its value in spite of an answer of which the last bytes never come") {
+  for (const bool into : {false, true}) {
+    const auto half = [](Server&, std::uint32_t tag) {
+      Frame frame = test::bytes_of(value_of(sound), tag);
+      frame.resize(frame.size() - sizeof(float));
+      return frame;
+    };
+    check_value(half, "it has sent nothing for 600 ms, although it was asked", into,
+                std::chrono::milliseconds(600));
+  }
+}
+
 TEST_CASE("answers and epochs that cannot be are passed over") {
   const auto then_sound = [](const kvstore::Message& message) {
     return [message](Server&, std::uint32_t tag) {
