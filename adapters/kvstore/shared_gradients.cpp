@@ -158,4 +158,9 @@ ExchangeReport SharedGradients::finish() {
   return report;
 }
 
+bool SharedGradients::is_there(std::size_t index) const {
+  return present_.const_data_ptr<float>()[index] > 0 &&
+         !exchange_.is_of_nothing(places_[index].key);
+}
+
 }  // namespace dpwa::kvstore

@@ -41,10 +41,10 @@ class SharedGradients {
   // Asks for the means.
   void pull(std::uint64_t step) { exchange_.pull_pushed(step); }
   // Waits for the means, and writes them to the gradients of the parameters. A parameter for which
-  // no worker has a gradient has none then, so that optimizers skip it.
+  // no worker has a gradient that counts has none then, so that optimizers skip it.
   ExchangeReport finish();
-  // After that: whether some worker has a gradient of this parameter.
-  bool is_there(std::size_t index) const { return present_.const_data_ptr<float>()[index] > 0; }
+  // After that: whether some worker has a gradient of this parameter that counts.
+  bool is_there(std::size_t index) const;
   // As StepExchange::next_step.
   std::uint64_t next_step(ExchangeReport& report) { return exchange_.next_step(report); }
 

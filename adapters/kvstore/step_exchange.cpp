@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "adapters/kvstore/torch_values.h"
+#include "dpwa/snapshot/finite.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -31,6 +32,11 @@ void copy_slices(const std::vector<SharedBytes>& slices, std::span<std::byte> to
 
 std::size_t in_cache_lines(std::size_t bytes) {
   return (bytes + cache_line - 1) / cache_line * cache_line;
+}
+
+// The mean of nothing has no other numbers, and other means are finite.
+bool begins_finite(DType dtype, const SharedBytes& slice) {
+  return slice->empty() || is_finite(dtype, std::span(*slice).first(size_of(dtype)));
 }
 
 bool whole(const std::vector<SharedBytes>& slices) {
@@ -56,6 +62,7 @@ std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, 
   Entry& entry = entries_.emplace_back();
   entry.name = name;
   entry.bytes = spec.bytes();
+  entry.dtype = spec.dtype;
   entry.device = value.device();
   entry.compresses = compresses && session_.compression() != Compression::none;
   entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
@@ -226,6 +233,8 @@ bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& r
       outcome->kind == AnswerKind::not_finite;
   if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;
   write(outcome->values, entry, *out);
+  entry.of_nothing = !std::ranges::all_of(
+      outcome->values, [&](const SharedBytes& slice) { return begins_finite(entry.dtype, slice); });
   entry.version = outcome->version;
   return true;
 }

@@ -78,6 +78,9 @@ class StepExchange {
   std::uint64_t next_step(ExchangeReport& report);
   // Whether none of the values that have come was ever updated.
   bool untouched() const;
+  // Of a key that is a mean: after finish(), whether its last value is the mean of nothing, in one
+  // of its slices at least, because no push of it counted (kvstore::Merge).
+  bool is_of_nothing(std::size_t index) const { return entries_[index].of_nothing; }
   // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
   // that names the key when a server refuses a request.
   ExchangeReport finish(const std::vector<at::Tensor>& outs);
@@ -90,6 +93,8 @@ class StepExchange {
     std::optional<kvclient::Ticket> pull;
     std::uint64_t step = 0;
     std::uint64_t version = 0;  // of the last value that arrived
+    bool of_nothing = false;    // that value has a slice that begins with a NaN
+    DType dtype = DType::float32;
     at::Tensor lent;
     bool copying = false;  // its push waits for the copy from the device
     std::size_t bytes = 0;

@@ -57,8 +57,10 @@ struct Init {
 };
 
 enum class Merge : std::uint8_t {
-  sum = 1,   // Σ weight · gradient
-  mean = 2,  // Σ weight · gradient / Σ weight; no update if all weights are 0
+  sum = 1,  // Σ weight · gradient
+  // Σ weight · gradient / Σ weight. If no push counts, or all weights are 0: no update, and without
+  // an optimizer a value of NaN.
+  mean = 2,
 };
 
 // Where values lie that are not in the message: in a memory file that its sender has shared.
@@ -115,13 +117,15 @@ struct Pull {
 };
 
 enum class AnswerKind : std::uint8_t {
-  created = 1,     // INIT: the key is there
-  received = 2,    // PUSH: counted when the round closes; the worker keeps it until then
-  counted = 3,     // PUSH: part of the value, and stored by the replica
-  late = 4,        // PUSH: its round was closed without it; dropped
-  not_finite = 5,  // PUSH: refused; the round is closed without its worker
-  value = 6,       // PULL
-  unchanged = 7,   // PULL: the version is the known one
+  created = 1,   // INIT: the key is there
+  received = 2,  // PUSH: counted when the round closes; the worker keeps it until then
+  counted = 3,   // PUSH: part of the value, and stored by the replica
+  late = 4,      // PUSH: its round was closed without it; dropped
+  // PUSH: refused; the round is closed without its worker. Also after `received`: the sum of the
+  // round is not finite.
+  not_finite = 5,
+  value = 6,      // PULL
+  unchanged = 7,  // PULL: the version is the known one
   // Errors; nothing was done:
   other_epoch = 8,
   not_primary = 9,

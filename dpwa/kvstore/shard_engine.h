@@ -170,11 +170,14 @@ class ShardEngine {
     std::vector<Lent> lent;
     double weight = 0;  // the weights of all contributions in `sum`
     Merge merge = Merge::sum;
-    std::string leader;  // the first worker by name; its optimizer is used
+    bool averages = true;  // all pushes, also those that do not count, are for a plain mean
+    std::string leader;    // the first worker by name; its optimizer is used
     Bytes optimizer;
     std::uint32_t snapshot = 0;  // the last snapshot that one of its workers knew of
     // The first epoch in which a step began to which one of its pushes belongs.
     std::uint64_t begun_in = std::numeric_limits<std::uint64_t>::max();
+    // The workers whose pushes count so far. Those that want no value have been answered, and are
+    // answered once more if their push does not count after all.
     std::vector<Waiter> waiters;
 
     bool has(const MemberId& worker) const {
@@ -261,6 +264,7 @@ class ShardEngine {
   void close_rounds(Entry& entry, TimePoint now);
   // Drops the parts of workers that took their memory back, and parts that are not finite.
   void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
+  void leave_out_all(Round& round);
   // --- workers that come (shard_newcomers.cpp)
   // Whether the round waits for this worker, once all others have pushed.
   static bool takes_part(const Round& round, const WorkerEntry& worker);

@@ -1,10 +1,32 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <limits>
 
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/snapshot/finite.h"
 
 namespace dpwa::kvstore {
+namespace {
+
+// The mean of no gradient, 0 / 0, in the type of the computation.
+Bytes mean_of_nothing(DType dtype, std::size_t elements) {
+  const DType wide = computed_in(dtype);
+  Bytes mean(elements * size_of(wide));
+  const auto fill = [&](auto nan) {
+    for (std::size_t at = 0; at < mean.size(); at += sizeof nan)
+      std::memcpy(&mean[at], &nan, sizeof nan);
+  };
+  if (wide == DType::float64) {
+    fill(std::numeric_limits<double>::quiet_NaN());
+  } else {
+    fill(std::numeric_limits<float>::quiet_NaN());
+  }
+  return mean;
+}
+
+}  // namespace
+
 ShardRules rules_of(KvstoreType type, std::uint64_t staleness, bool replicas) {
   ShardRules rules;
   rules.replicas = replicas;
@@ -67,6 +89,7 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   Round& round = held.rounds[message.step];
   round.snapshot = std::max(round.snapshot, message.snapshot);
   round.begun_in = std::min(round.begun_in, message.begun_in);
+  round.averages &= message.merge == Merge::mean && message.optimizer.empty();
   if (round.has(from)) {
     ++counts_.duplicates;
   } else if (!add(held, round, from, std::move(message))) {
@@ -76,12 +99,13 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   if (round.absent.contains(from)) {
     waiter.kind = AnswerKind::not_finite;
     answer(entry, waiter);
-  } else if (waiter.wants_value) {
+  } else {
     std::erase_if(round.waiters, [&](const Waiter& old) { return old.worker == waiter.worker; });
     round.waiters.push_back(waiter);
-  } else {
-    waiter.kind = AnswerKind::received;
-    answer(entry, waiter);
+    if (!waiter.wants_value) {
+      waiter.kind = AnswerKind::received;
+      answer(entry, waiter);
+    }
   }
   close_rounds(entry, now);
 }
@@ -196,6 +220,18 @@ void ShardEngine::close(Entry& entry, std::uint64_t step, TimePoint now) {
   change.snapshot = round.snapshot;
   change.optimizer = std::move(round.optimizer);
   change.gradient = gradient_of(held, round, change.scale);
+  // A value that is a mean must not stay that of an earlier round: its workers would apply it
+  // again.
+  if (change.gradient.empty() && round.averages && change.optimizer.empty()) {
+    change.gradient = mean_of_nothing(held.spec.dtype, held.elements);
+    change.scale = 1;
+  }
+  // The others have had an answer, and their pulls bring the rest.
+  std::erase_if(round.waiters, [&](const Waiter& waiter) {
+    if (waiter.wants_value) return false;
+    const WorkerEntry* const worker = epoch_.worker(waiter.worker);
+    return waiter.kind == AnswerKind::counted || worker == nullptr || !round.has(worker->id);
+  });
   for (const MemberId& worker : round.counted) change.advances.push_back({worker, step + 1});
   for (const MemberId& worker : round.absent) change.advances.push_back({worker, step + 1});
   update(entry, std::move(change), std::move(round.waiters), now);
@@ -213,6 +249,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   const auto is_nothing = [&] { return round.merge == Merge::mean && weight == 0; };
   if (round.lent.empty() && !round.counted.empty()) {
     scale = round.merge == Merge::mean && weight > 0 ? 1 / weight : 1;
+    if (!round.finite) leave_out_all(round);
     return round.finite && !is_nothing() ? std::move(round.sum) : Bytes{};
   }
   const auto add_lent = [&] {
@@ -232,15 +269,17 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     Bytes alone(bytes);
     return !add_up(dtype, alone, {&part.values, 1});
   };
-  // The parts are finite but their sum is not: no update.
+  // Once the parts have been looked at and are finite, but their sum is not: no update.
   bool looked = false;
   while (!round.counted.empty()) {
     const bool finite = add_lent();
     if (std::ranges::any_of(round.lent, torn)) {
       leave_out(round, torn);
       looked = false;
-    } else if (finite || looked) {
-      return finite && !is_nothing() ? std::move(total) : Bytes{};
+    } else if (finite) {
+      return is_nothing() ? Bytes{} : std::move(total);
+    } else if (looked) {
+      leave_out_all(round);
     } else {
       leave_out(round, not_finite);
       looked = true;
@@ -261,6 +300,13 @@ void ShardEngine::leave_out(Round& round, const std::function<bool(const Lent&)>
     }
     return true;
   });
+}
+
+// The parts are finite, and their sum is not.
+void ShardEngine::leave_out_all(Round& round) {
+  counts_.not_finite += round.counted.size();
+  round.absent.merge(round.counted);
+  for (Waiter& waiter : round.waiters) waiter.kind = AnswerKind::not_finite;
 }
 
 void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t tag,

@@ -208,6 +208,70 @@ TEST_CASE("a push that is not finite does not count, is reported, and the others
   });
 }
 
+namespace {
+
+// A parameter that shares its key with no other one, and one that is small.
+struct TwoSizes : torch::nn::Module {
+  TwoSizes()
+      : large(register_parameter("large", torch::ones({8000}))),
+        small(register_parameter("small", torch::ones({3}))) {}
+  Tensor large, small;
+};
+
+torch::optim::SGD with_momentum(const torch::nn::Module& model) {
+  return {model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01)};
+}
+
+}  // namespace
+
+TEST_CASE("a step in which no gradient counts anywhere moves nothing, and repeats no former one") {
+  constexpr int rounds = 6;
+  const auto is_bad = [](int step) { return step == 2 || step == 3; };
+  TwoSizes expected;
+  auto reference = with_momentum(expected);
+  for (int step = 0; step < rounds; ++step) {
+    reference.zero_grad();
+    if (!is_bad(step)) (expected.large.sum() + expected.small.sum()).backward();
+    reference.step();
+  }
+  struct Case {
+    double gradient;  // in the bad steps
+    std::uint64_t samples;
+  };
+  const Case cases[] = {{std::numeric_limits<double>::quiet_NaN(), 1}, {3e38, 1}, {1, 0}};
+  for (const Case& each : cases) {
+    for (const auto update : {KvstoreUpdate::worker, KvstoreUpdate::server}) {
+      for (const bool averages : {false, true}) {
+        const auto tune = [&](Config& config) { config.kvstore.update = update; };
+        run_nodes(store(2, 1, tune), [&](Participant& node) {
+          CAPTURE(each.gradient);
+          CAPTURE(averages);
+          TwoSizes net;
+          auto optimizer = with_momentum(net);
+          const auto adapter = make_adapter(node.config, net);
+          adapter->start();
+          for (int step = 0; step < rounds; ++step) {
+            CAPTURE(step);
+            const bool bad = is_bad(step);
+            optimizer.zero_grad();
+            adapter->set_batch_size(bad ? each.samples : 1);
+            const Tensor loss = (net.large.sum() + net.small.sum()) * (bad ? each.gradient : 1);
+            loss.backward();
+            if (averages) adapter->average_gradients();
+            if (averages) CHECK(net.large.grad().defined() == !bad);
+            const StepReport report = adapter->step(optimizer, {});
+            const bool refused = bad && each.samples > 0;
+            CHECK(report.outcome == (refused ? Outcome::rejected : Outcome::averaged));
+          }
+          adapter->finish();
+          CHECK(torch::allclose(net.large, expected.large));
+          CHECK(torch::allclose(net.small, expected.small));
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("gradients count when a buffer is not finite") {
   struct Broken : Net {
     Broken() : Net(5) {

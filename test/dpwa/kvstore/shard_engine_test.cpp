@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "test/dpwa/kvstore/virtual_store.h"
@@ -105,22 +107,56 @@ TEST_CASE("without an optimizer the merged value replaces the stored one, as a s
   }
 }
 
-TEST_CASE("a mean over pushes without weight is no update, and the round closes") {
-  for (const bool lent : {false, true}) {
-    Server server(sync);
-    const Bytes memory = bytes_of({4, 7});
-    for (const MemberId& worker : {w0, w1}) {
-      Push push = server.push(0, {4, 7});
-      push.merge = Merge::mean;
-      push.weight = 0;
-      if (lent) {
-        push.values.clear();
-        push.lent = memory;
+const auto sgd_form = encode(OptimizerOptions{});
+const Bytes sgd(sgd_form.begin(), sgd_form.end());
+
+// Of a sum the value stays as it was, as without that round.
+TEST_CASE(
+    "a round of which nothing counts leaves a weight as it was, and no mean of a former one") {
+  constexpr double huge = std::numeric_limits<double>::max();
+  struct Nothing {
+    double gradient;
+    double weight;
+    AnswerKind kind;
+  };
+  for (const Nothing& each :
+       {Nothing{4, 0, AnswerKind::counted}, Nothing{nan, 1, AnswerKind::not_finite},
+        Nothing{huge, 1, AnswerKind::not_finite}}) {
+    for (const bool lent : {false, true}) {
+      for (const bool optimizes : {false, true}) {
+        for (const Merge merge : {Merge::mean, Merge::sum}) {
+          if (merge == Merge::sum && each.weight == 0) continue;
+          CAPTURE(each.gradient);
+          CAPTURE(lent);
+          CAPTURE(optimizes);
+          Server server(sync);
+          const Bytes memory = bytes_of({each.gradient, 1});
+          for (const MemberId& worker : {w0, w1}) {
+            Push push = server.push(0, {each.gradient, 1});
+            push.merge = merge;
+            push.weight = each.weight;
+            if (optimizes) push.optimizer = sgd;
+            if (lent) push.values.clear(), push.lent = memory;
+            server.engine.receive(worker, 1, push, now);
+          }
+          std::map<AnswerKind, int> kinds;
+          for (const Answer& answer : server.answers()) ++kinds[answer.kind];
+          CHECK(kinds[AnswerKind::not_finite] == (each.kind == AnswerKind::not_finite ? 2 : 0));
+          CHECK(server.engine.counts().not_finite == (each.kind == AnswerKind::not_finite ? 2 : 0));
+          const bool is_mean = merge == Merge::mean && !optimizes;
+          CHECK((server.values() == std::vector<double>{1, 2}) == !is_mean);
+          CHECK(std::isnan(server.values()[1]) == is_mean);
+          CHECK(server.engine.view(slice)->round == 1);
+          for (const MemberId& worker : {w0, w1}) {
+            Push push = server.push(1, {2, 3});
+            push.merge = merge;
+            if (optimizes) push.optimizer = sgd;
+            server.engine.receive(worker, 2, push, now);
+          }
+          if (is_mean) CHECK(server.values() == std::vector<double>{2, 3});
+        }
       }
-      server.engine.receive(worker, 1, push, now);
     }
-    CHECK(server.values() == std::vector<double>{1, 2});
-    CHECK(server.engine.view(slice)->round == 1);
   }
 }
 
@@ -199,8 +235,7 @@ TEST_CASE("an update at once does not count memory that its worker has taken bac
   Server server(async);
   const Bytes memory = bytes_of({5, 6});
   Push lent = server.push(0, {});
-  const auto sgd = encode(OptimizerOptions{});
-  lent.optimizer.assign(sgd.begin(), sgd.end());
+  lent.optimizer = sgd;
   lent.lent = memory;
   const std::shared_ptr<MemoryFile> file = MemoryFile::create(memory.size());
   REQUIRE(file);
