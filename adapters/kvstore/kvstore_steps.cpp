@@ -65,16 +65,9 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
     used_[index] = true;
     return gradient;
   }
-  if (!merged()) {
-    if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
-    // Pushes without an effect, because others may wait for this push.
-    auto options = kvstore::decode_options(terms.optimizer);
-    options->learning_rate = 0;
-    const kvstore::OptionsBytes form = kvstore::encode(*options);
-    terms.optimizer.assign(form.begin(), form.end());
-  } else if (!used_[index] || !parameter.requires_grad() || averaged_) {
-    terms.weight = 0;
-  }
+  if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
+  // Others may wait for this push.
+  if (!merged() || !used_[index] || !parameter.requires_grad() || averaged_) terms.weight = 0;
   return at::zeros_like(parameter);
 }
 

@@ -323,6 +323,8 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
   const bool finite = add_up(held.spec.dtype, change.gradient, {&values, 1});
   if (finite && message.loan.intact()) {
     change.optimizer = message.optimizer;
+    // As a mean over pushes without weight.
+    if (message.merge == Merge::mean && message.weight == 0) change.gradient.clear();
   } else {
     ++counts_.not_finite;
     change.gradient.clear();

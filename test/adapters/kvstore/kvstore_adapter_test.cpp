@@ -272,6 +272,38 @@ TEST_CASE("a step in which no gradient counts anywhere moves nothing, and repeat
   }
 }
 
+TEST_CASE("a layer that is frozen for some steps is left alone by each update of its own, too") {
+  const auto trains = [](int step) { return step < 2 || step > 5; };
+  for (const auto type : {KvstoreType::dist_ssp, KvstoreType::dist_async}) {
+    TwoSizes expected;
+    auto reference = with_momentum(expected);
+    const auto tune = [&](Config& config) {
+      config.kvstore.type = type;
+      config.kvstore.staleness = 2;
+    };
+    run_nodes(store(1, 1, tune), [&](Participant& node) {
+      TwoSizes net;
+      auto optimizer = with_momentum(net);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->start();
+      const auto backward = [&](TwoSizes& model, torch::optim::SGD& its, int step) {
+        its.zero_grad();
+        model.small.requires_grad_(trains(step));
+        (model.large.sum() + model.small.sum()).backward();
+      };
+      for (int step = 0; step < 8; ++step) {
+        backward(expected, reference, step);
+        reference.step();
+        backward(net, optimizer, step);
+        adapter->step(optimizer, {});
+        CAPTURE(step);
+        CHECK(torch::allclose(net.small, expected.small));
+      }
+      adapter->finish();
+    });
+  }
+}
+
 TEST_CASE("gradients count when a buffer is not finite") {
   struct Broken : Net {
     Broken() : Net(5) {

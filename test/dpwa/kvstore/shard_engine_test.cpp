@@ -160,6 +160,24 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("without rounds, a push to a mean whose weight is 0 counts and changes nothing") {
+  Server server(rules_of(KvstoreType::dist_ssp, 2));
+  OptimizerOptions options = default_options(OptimizerKind::momentum);
+  const auto form = encode(options);
+  std::vector<double> moved;
+  for (const bool pauses : {false, true}) {
+    Push push = server.push(server.engine.view(slice)->version - 1, {4, 7});
+    push.merge = Merge::mean;
+    push.weight = pauses ? 0 : 8;
+    push.optimizer.assign(form.begin(), form.end());
+    server.engine.receive(w0, 1, push, now);
+    CHECK(server.answer().kind == AnswerKind::counted);
+    if (!pauses) moved = server.values();
+  }
+  CHECK(moved != std::vector<double>{1, 2});
+  CHECK(server.values() == moved);
+}
+
 TEST_CASE("a pull waits for its round, and sends no value that the worker has") {
   Server server(sync);
   server.engine.receive(w0, 5, Pull{7, slice, 1, 0}, now);
