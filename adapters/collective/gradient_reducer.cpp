@@ -312,7 +312,7 @@ void GradientReducer::State::contribute(bool joined) {
 // content of .grad.
 void GradientReducer::State::exchange_without_backward(const std::vector<bool>& used) {
   const at::AutoGradMode enabled(true);
-  auto nothing = at::ones({1});
+  auto nothing = at::ones({1}, at::kFloat);
   nothing.set_requires_grad(true);
   auto result = nothing * 1;
   result.register_hook([this, &used](const at::Tensor&) {

@@ -304,6 +304,29 @@ TEST_CASE("a layer that is frozen for some steps is left alone by each update of
   }
 }
 
+TEST_CASE("a program may have another default dtype") {
+  struct Restored {
+    caffe2::TypeMeta before = torch::get_default_dtype();
+    ~Restored() { torch::set_default_dtype(before); }
+  } restored;
+  torch::set_default_dtype(caffe2::TypeMeta::Make<double>());
+  for (const auto update : {KvstoreUpdate::worker, KvstoreUpdate::server}) {
+    const auto tune = [&](Config& config) { config.kvstore.update = update; };
+    run_nodes(store(2, 1, tune), [&](Participant& node) {
+      TwoSizes net;
+      torch::optim::SGD optimizer(net.parameters(), 0.5);
+      const auto adapter = make_adapter(node.config, net);
+      adapter->start();
+      (net.large * static_cast<double>(node.index)).sum().backward();
+      adapter->average_gradients();
+      adapter->step(optimizer, {});
+      adapter->finish();
+      CHECK(net.large[7].item<double>() == 0.75);
+      CHECK(net.small[0].item<double>() == 1);
+    });
+  }
+}
+
 TEST_CASE("gradients count when a buffer is not finite") {
   struct Broken : Net {
     Broken() : Net(5) {
