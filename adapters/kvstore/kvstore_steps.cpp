@@ -73,12 +73,13 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
-  if (phase_ != Phase::running || accumulating_ || held_back_ || dropped_) return;
+  if (phase_ != Phase::running || held_back_ || dropped_) return;
   if (fired_[index] || averaged_) {
     throw std::logic_error(
         "a second backward pass before step(): its gradients would stay on this node; accepted: "
         "accumulate() around all but the last");
   }
+  if (accumulating_) return;
   fired_[index] = true;
   // New servers get the optimizer's state before the first push, in step().
   if (by_servers() && (places_restored_ || !terms_ || terms_->of(index) == nullptr)) return;

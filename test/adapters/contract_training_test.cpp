@@ -239,6 +239,39 @@ TEST_CASE("gradients of several batches are added up, and clipped before the ste
   });
 }
 
+TEST_CASE("a pass under accumulate() after another pass counts, or is refused") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    run_nodes(back_end, [&](Participant& node) {
+      torch::nn::Module model;
+      auto weight =
+          model.register_parameter("weight", torch::zeros({3}, torch::TensorOptions(device)));
+      torch::optim::SGD optimizer(model.parameters(), 1.0);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      bool refused = false;
+      double expected = 0;
+      for (int step = 0; step < 3 && !refused; ++step) {
+        optimizer.zero_grad();
+        weight.sum().backward();
+        try {
+          const Accumulation local = adapter->accumulate();
+          weight.sum().backward();
+        } catch (const std::logic_error& late) {
+          refused = true;
+          CHECK(std::string(late.what()).find("second backward pass") != std::string::npos);
+        }
+        if (!refused) adapter->step(optimizer, {});
+        expected -= 2;
+        node.wait_for_all();
+        if (!refused && back_end.nodes == 1)
+          CHECK(weight[0].item<double>() == doctest::Approx(expected));
+      }
+      adapter->leave();
+    });
+  });
+}
+
 TEST_CASE("a parameter that only passes under accumulate() use counts in the step") {
   // `early` is used in the first of two passes, or in the only one, which is under accumulate().
   for (const bool has_last_pass : {true, false}) {
