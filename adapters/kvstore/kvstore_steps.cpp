@@ -81,8 +81,10 @@ void KvstoreAdapter::fired(std::size_t index) {
   }
   if (accumulating_) return;
   fired_[index] = true;
-  // New servers get the optimizer's state before the first push, in step().
-  if (by_servers() && (places_restored_ || !terms_ || terms_->of(index) == nullptr)) return;
+  // In the first step the program may yet call average_gradients(), and new servers get the
+  // optimizer's state before the first push, in step().
+  const bool first = !last_terms_ || places_restored_;
+  if (by_servers() && (first || !terms_ || terms_->of(index) == nullptr)) return;
   sent_ = true;
   push_gradient(index);
 }

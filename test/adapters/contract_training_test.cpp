@@ -218,6 +218,7 @@ TEST_CASE("gradients of several batches are added up, and clipped before the ste
       node.wait_for_all();
       for (int step = 0; step < 10; ++step) {
         torch::Tensor loss;
+        adapter->set_optimizer(*optimizer);
         {
           const Accumulation local = adapter->accumulate();
           loss = backward(*optimizer, model, circle);
