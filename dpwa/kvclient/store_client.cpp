@@ -258,7 +258,8 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
       kvstore::Compressor& compressor = held.compressors[index];
       push.compression = compressor.type();
       push.values.resize(compressor.bytes());
-      compressor.compress(part, push.values);
+      // Else it is zeros: what does not count must not take the residual along.
+      if (push.weight > 0) compressor.compress(part, push.values);
     }
     pushes.push_back(std::move(push));
   }

@@ -127,6 +127,27 @@ TEST_CASE("dist_async updates at each push, and a push without an optimizer is r
   CHECK(floats(next) == std::vector<float>(3, 7.0F));
 }
 
+TEST_CASE("what compression has held back stays when a push has no weight") {
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
+  StoreClientOptions options = options_of(server, "w1", true);
+  options.compression = {kvstore::Compression::two_bit, 0.5};
+  StoreClient client(options);
+  client.join();
+  REQUIRE(client.wait_joined(patience()));
+  const std::vector<float> weights(3, 10);
+  outcome_of(client, client.init("w", {DType::float32, {3}}, bytes_of(weights)));
+  const auto value_after = [&](std::uint64_t step, float gradient, double weight) {
+    const std::vector<float> values(3, gradient);
+    return floats(
+               outcome_of(client, client.push("w", bytes_of(values),
+                                              {step, weight, kvstore::Merge::mean, true, sgd(1)})))
+        .front();
+  };
+  CHECK(value_after(0, 1.25F, 1) == 9.5F);
+  CHECK(value_after(1, 0, 0) == 9.5F);
+  CHECK(value_after(2, 0, 1) == 9);
+}
+
 TEST_CASE("a second init and a push of another size are errors at the call") {
   StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
   StoreClient client(options_of(server, "w1", true));
