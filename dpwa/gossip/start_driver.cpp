@@ -73,11 +73,15 @@ class StartDriver {
     if (outcome == Outcome::mixed) {
       result = TakeOver::taken;
       side_.parameters.assign(side_.node.client().landing().bytes());
+      const double before = side_.state.clock();
+      const bool is_older = progress.clock < before;
       side_.state.replace(progress.clock, progress.lineage);
       side_.said_not_finite = false;
-      log(LogLevel::info, "gossip",
+      const std::string gives_up = " and gave up its own at clock " + std::to_string(before) +
+                                   ": more nodes report that lineage";
+      log(is_older ? LogLevel::warn : LogLevel::info, "gossip",
           "took over the weights of '" + arrival->peer_name + "' at clock " +
-              std::to_string(progress.clock));
+              std::to_string(progress.clock) + (is_older ? gives_up : ""));
     }
     start_.pulled(result, progress.clock, progress.lineage, SteadyClock::now());
     return false;

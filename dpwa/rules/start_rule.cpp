@@ -63,6 +63,11 @@ class Survey {
     return best;
   }
 
+  // Whether weights from there are older than those of this node's checkpoint.
+  bool gives_up(std::size_t peer) const {
+    return own_ && own_->resumed && rank(nodes_[peer].clock) < own_->clock;
+  }
+
   // Every other node of the file has given a definite answer.
   bool all_answered() const {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -102,20 +107,21 @@ class Survey {
  private:
   bool better(const StartView& one, const StartView& other) const {
     if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
-    const std::size_t count = trained(one.lineage), other_count = trained(other.lineage);
+    const std::size_t count = reports(one.lineage), other_count = reports(other.lineage);
     if (one.state == PeerStart::ready && count != other_count) return count > other_count;
     if (rank(one.clock) != rank(other.clock)) return rank(one.clock) > rank(other.clock);
     return one.state == PeerStart::waiting && one.lineage < other.lineage;
   }
 
-  // How many nodes that train say to be of this lineage. Of the file alone: one process may join
-  // under many names.
-  std::size_t trained(std::uint64_t lineage) const {
+  // How many of the other nodes report this lineage. Of the file alone: one process may join under
+  // many names.
+  std::size_t reports(std::uint64_t lineage) const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const StartView& view = nodes_[i];
-      const bool trains = view.state == PeerStart::ready && !view.joined && usable(i);
-      count += trains && view.lineage == lineage ? 1 : 0;
+      const bool answers = i != self_ && !view.joined && has_weights(view) &&
+                           view.failed_pulls < options_.failed_pulls;
+      count += answers && view.lineage == lineage ? 1 : 0;
     }
     return count;
   }
@@ -126,7 +132,7 @@ class Survey {
       if (view.state == PeerStart::ready && (view.together || !own_->resumed)) return false;
       return rank(view.clock) > own_->clock + level_clocks;
     }
-    const std::size_t count = trained(view.lineage), with_own = trained(own_->lineage) + 1;
+    const std::size_t count = reports(view.lineage), with_own = reports(own_->lineage) + 1;
     if (view.state == PeerStart::ready && count != with_own) return count > with_own;
     if (rank(view.clock) != own_->clock) return rank(view.clock) > own_->clock;
     return view.lineage < own_->lineage;
@@ -161,8 +167,11 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
     begin.action = over ? StartAction::give_up : StartAction::wait;
 
   if (pulls && survey.somebody_trains()) {
-    if (const auto peer = survey.source(PeerStart::ready)) return {StartAction::pull_from, *peer};
-    return begin;
+    const auto peer = survey.source(PeerStart::ready);
+    if (!peer) return begin;
+    // Those that have not answered yet may be of this node's lineage.
+    const bool too_soon = !over && survey.gives_up(*peer) && !survey.all_answered();
+    return {too_soon ? StartAction::wait : StartAction::pull_from, *peer};
   }
   const auto waiting = survey.source(PeerStart::waiting);
   if (pulls && waiting) return {StartAction::pull_from, *waiting};

@@ -71,10 +71,12 @@ struct StartRuleOptions : StartOptions {
 // Where a peer trains, nobody waits: this node begins, after it has taken over the weights of the
 // peer with the highest clock if its own are more than one behind, or are none, or descend from a
 // lineage that ranks lower. Lineages rank as in lineage.h: by the number of nodes of the file that
-// train and report it (for the own lineage this node counts too), then by clock. So one peer that
-// claims a high clock and a lineage of its own is no source beside two others of one lineage. A
-// peer that was seen in this start before it trained began together with this node, so a resumed
-// node that shares its lineage does not take over from it.
+// have weights and report it (for the own lineage this node counts too), then by clock. So one peer
+// that claims a high clock and a lineage of its own is no source beside two others of one
+// lineage. A resumed node gives up weights of a higher clock only once every other node of the
+// file has answered, or `start_wait` is over: others of its lineage may be about to answer. A peer
+// that was seen in this start before it trained began together with this node, so a resumed node
+// that shares its lineage does not take over from it.
 //
 // Where nobody trains:
 //   - The common weights are those of the highest clock; at equal clocks those of the smallest

@@ -197,6 +197,15 @@ void CheckpointStore::set_aside(const std::filesystem::path& file, const std::st
                : "; set aside as *.damaged"));
 }
 
+void CheckpointStore::keep(const std::filesystem::path& file) const {
+  const std::filesystem::path kept = file.string() + ".kept";
+  std::error_code error;
+  std::filesystem::create_hard_link(file, kept, error);
+  const bool stays = !error || error == std::errc::file_exists;
+  warn_("the weights of checkpoint " + file.string() + " were given up" +
+        (stays ? "; it stays as *.kept" : "; it will be removed: " + error.message()));
+}
+
 bool CheckpointStore::empty() const {
   return readable_files().empty();
 }

@@ -64,6 +64,9 @@ class CheckpointStore {
   // checkpoint, later training would be lost silently.
   std::optional<Loaded> load_latest();
 
+  // The file stays as *.kept, whatever is saved later; a warning where that is not possible.
+  void keep(const std::filesystem::path& file) const;
+
   bool empty() const;  // throws ConfigError when the directory cannot be read
 
   // Names of other nodes that have checkpoints there, in order; none when it cannot be read.

@@ -87,6 +87,11 @@ class Program {
   TrainTest data_;
   std::optional<Plan> plan_;
   std::optional<CheckpointStore> checkpoints_;
+  struct Resumed {
+    std::filesystem::path file;
+    double clock = 0;
+  };
+  std::optional<Resumed> resumed_;  // the checkpoint
   std::optional<ModelFiles> models_;
   std::shared_ptr<Classifier> model_;
   std::unique_ptr<torch::optim::Optimizer> optimizer_;
@@ -189,6 +194,7 @@ void Program::resume() {
   position_ = carried_over(state, identity());
   adapter_ = make_adapter(config_, *model_);
   adapter_->restore(state.adapter);
+  resumed_ = {loaded->file, state.adapter.clock};
   log(LogLevel::info, "train",
       "resumed from " + loaded->file.string() + " at step " + std::to_string(position_.step));
   if (const auto why = plan_->nothing_left(position_)) log(LogLevel::warn, "train", *why);
@@ -306,6 +312,8 @@ int Program::run() {
     log(LogLevel::info, "train", one_line(error));
     return 128 + stop_signal::received();
   }
+  if (resumed_ && adapter_->resume_state().clock < resumed_->clock)
+    checkpoints_->keep(resumed_->file);
   catch_up();
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);

@@ -83,6 +83,19 @@ TEST_CASE_FIXTURE(Store, "only the two latest checkpoints are kept") {
   CHECK(std::filesystem::exists(file("w1.3.ckpt")));
 }
 
+TEST_CASE_FIXTURE(Store,
+                  "a checkpoint whose weights were given up stays when later ones are saved") {
+  store.save(300, "given up");
+  for (int time = 0; time < 2; ++time) store.keep(file("w1.300.ckpt"));
+  CHECK(warnings ==
+        std::vector<std::string>(2, "the weights of checkpoint " + file("w1.300.ckpt").string() +
+                                        " were given up; it stays as *.kept"));
+  for (const std::uint64_t step : {302, 304, 306}) store.save(step, "later");
+  CHECK_FALSE(std::filesystem::exists(file("w1.300.ckpt")));
+  CHECK(train::read_checkpoint(file("w1.300.ckpt.kept")) == "given up");
+  CHECK(store.load_latest()->body == "later");
+}
+
 TEST_CASE_FIXTURE(Store, "a damaged checkpoint is named, set aside, and the one before is taken") {
   store.save(1, "first body");
   store.save(2, "second body");

@@ -109,6 +109,24 @@ TEST_CASE("resumed nodes at different clocks all begin at the highest one") {
   }
 }
 
+TEST_CASE(
+    "most nodes of a file come back with checkpoints and keep them beside new ones that train") {
+  Random random(11);
+  for (int run = 0; run < 50; ++run) {
+    CAPTURE(run);
+    std::vector<StartingNode> nodes(6);
+    for (std::size_t i = 2; i < nodes.size(); ++i) {
+      nodes[i].arrives = 12s + random_time(random, 2s);
+      nodes[i].resumed_clock = 300;
+      nodes[i].lineage = 77;
+    }
+    StartingCluster cluster(nodes, run);
+    cluster.run(30s);
+    CHECK(cluster.nodes()[0].began < 12s);
+    for (std::size_t i = 2; i < nodes.size(); ++i) CHECK(cluster.nodes()[i].began_at_clock >= 300);
+  }
+}
+
 TEST_CASE("any subset of nodes in any order of arrival ends with one source and one lineage") {
   Random random(1);
   for (int run = 0; run < 300; ++run) {

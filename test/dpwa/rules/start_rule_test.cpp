@@ -191,6 +191,33 @@ TEST_CASE("one ready peer with a lineage of its own is no source beside two of o
   CHECK(decide({unknown, of(9, 1), of(5, 1), silent, silent, silent}, 0).peer == 1);
 }
 
+TEST_CASE(
+    "a resumed node does not give up its lineage to fewer nodes, whether those train or not") {
+  const StartView other{PeerStart::ready, 4, 2};
+  const auto with = [&](const StartView& third, const StartView& fourth, const StartView& fifth,
+                        Duration elapsed = 0ns) {
+    return action({unknown, other, other, third, fourth, fifth}, 0, elapsed, resumed(300));
+  };
+  CHECK(with(waiting(300), waiting(300), waiting(300)) == StartAction::begin);
+  CHECK(with(waiting(300), waiting(299), unreachable) == StartAction::begin);
+  CHECK(with(ready(301), waiting(300), joining) == StartAction::begin);
+  // Two against two: the higher clock.
+  CHECK(with(waiting(300), unknown, unreachable) == StartAction::begin);
+  // The others may be about to answer.
+  for (const StartView& late : {unknown, unreachable}) {
+    CHECK(with(late, late, late) == StartAction::wait);
+    CHECK(with(late, joining, joining, 10s - 1ns) == StartAction::wait);
+    CHECK(with(late, late, late, 10s) == StartAction::pull_from);
+  }
+  CHECK(with(joining, refused, joining) == StartAction::pull_from);
+  CHECK(with(waiting(300, 2), waiting(300), joining) == StartAction::pull_from);
+  // Nothing is lost by weights that are no older, or where this node has none of a checkpoint.
+  const StartView ahead{PeerStart::ready, 301, 2};
+  CHECK(action({unknown, ahead, ahead, unknown}, 0, 0ns, resumed(300)) == StartAction::pull_from);
+  CHECK(action({unknown, other, other, unknown}, 0, 0ns, taken(300)) == StartAction::pull_from);
+  CHECK(action({unknown, other, other, unknown}, 0) == StartAction::pull_from);
+}
+
 TEST_CASE("the first of several ready peers with equal clocks is pulled from") {
   CHECK(decide({unknown, joining, ready(9), ready(9)}, 0).peer == 2);
 }
