@@ -106,9 +106,9 @@ class Survey {
 
  private:
   bool better(const StartView& one, const StartView& other) const {
-    if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
     const std::size_t count = reports(one.lineage), other_count = reports(other.lineage);
     if (one.state == PeerStart::ready && count != other_count) return count > other_count;
+    if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
     if (rank(one.clock) != rank(other.clock)) return rank(one.clock) > rank(other.clock);
     return one.state == PeerStart::waiting && one.lineage < other.lineage;
   }

@@ -72,8 +72,9 @@ struct StartRuleOptions : StartOptions {
 // peer with the highest clock if its own are more than one behind, or are none, or descend from a
 // lineage that ranks lower. Lineages rank as in lineage.h: by the number of nodes of the file that
 // have weights and report it (for the own lineage this node counts too), then by clock. So one peer
-// that claims a high clock and a lineage of its own is no source beside two others of one
-// lineage. A resumed node gives up weights of a higher clock only once every other node of the
+// that claims a high clock and a lineage of its own is no source beside two others of one lineage,
+// not even after pulls from those have failed: these count between lineages of the same number, and
+// within one. A resumed node gives up weights of a higher clock only once every other node of the
 // file has answered, or `start_wait` is over: others of its lineage may be about to answer. A peer
 // that was seen in this start before it trained began together with this node, so a resumed node
 // that shares its lineage does not take over from it.

@@ -218,6 +218,19 @@ TEST_CASE(
   CHECK(action({unknown, other, other, unknown}, 0) == StartAction::pull_from);
 }
 
+TEST_CASE("pulls that fail do not make a lone peer of a lineage of its own the source") {
+  const StartView liar{PeerStart::ready, 1e6, 9};
+  for (const unsigned failed : {0U, 1U, 2U}) {
+    CHECK(decide({unknown, liar, ready(10, failed), ready(11, failed)}, 0).peer == 3);
+    CHECK(decide({unknown, liar, ready(10), ready(11, failed)}, 0).peer == (failed > 0 ? 2 : 3));
+  }
+  // Nor do those that succeeded as often as one peer's may.
+  StartView used = ready(500);
+  used.taken_over = 3;
+  CHECK(action({unknown, used, used, liar}, 0, 0ns, taken(10)) == StartAction::begin);
+  CHECK(action({unknown, used, used, liar}, 0, 0ns, resumed(10)) == StartAction::begin);
+}
+
 TEST_CASE("the first of several ready peers with equal clocks is pulled from") {
   CHECK(decide({unknown, joining, ready(9), ready(9)}, 0).peer == 2);
 }
