@@ -79,8 +79,10 @@ void send(const Json& document) {
   if (!std::cout) throw std::runtime_error("nobody takes the results");
 }
 
-int refuse(const std::exception& error, bool usage) {
-  send({{"error", one_line(error)}, {"usage", usage}});
+int refuse(const std::string& program, const std::exception& error, bool usage) {
+  const Json refusal = {{"error", one_line(error)}, {"usage", usage}};
+  std::cout << refusal.dump() << std::endl;
+  if (!std::cout) return end_output(program, 0);
   return usage ? 2 : 1;
 }
 
@@ -88,11 +90,12 @@ int refuse(const std::exception& error, bool usage) {
 
 int serve(int argc, char** argv, const Kinds& kinds) {
   hold_standard_descriptors();
+  const std::string program = std::filesystem::path(argv[0]).filename().string();
   std::string line;
   try {
     if (argc > 1 && argv[1] == std::string("--version")) {
       std::cout << version() << '\n';
-      return 0;
+      return end_output(program, 0);
     }
     if (argc > 1) {
       line = argv[1];
@@ -107,11 +110,11 @@ int serve(int argc, char** argv, const Kinds& kinds) {
     while (std::getline(std::cin, line)) send(answer(*measurer, Json::parse(line)));
     return 0;
   } catch (const ConfigError& error) {
-    return refuse(error, true);
+    return refuse(program, error, true);
   } catch (const std::invalid_argument& error) {
-    return refuse(error, true);
+    return refuse(program, error, true);
   } catch (const std::exception& error) {
-    return refuse(error, false);
+    return refuse(program, error, false);
   }
 }
 

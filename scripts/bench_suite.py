@@ -21,6 +21,7 @@ from pathlib import Path
 from lib.bench_processes import first_line
 from lib.bench_results import GB, KB, MB, Document, size_text, time_text
 from lib.bench_statistics import NoiseWatch, range_of, spread_of
+from lib.output import checked
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 300  # seconds for one measurement
@@ -291,4 +292,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -29,6 +29,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from lib.output import checked
+
 MAY_INCLUDE = {
     "interpolation": {"interpolation"},
     "dpwa": {"interpolation", "dpwa"},
@@ -288,4 +290,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -17,7 +17,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 from lib.bench_results import MB, Document, Results, size_text  # noqa: E402
 from lib.bench_tables import GROUPS, SIZES, grid  # noqa: E402
-from lib.output import fail  # noqa: E402
+from lib.output import checked, fail  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
 COLOURS = {"dpwa TCP": "tab:blue", "dpwa same host": "tab:green", "bare sockets": "black"}
@@ -137,4 +137,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

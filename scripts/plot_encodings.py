@@ -9,6 +9,8 @@ import sys
 from collections import defaultdict
 from typing import TextIO
 
+from lib.output import checked
+
 TITLES = {"alone": "no gradients", "training": "gradients with noise"}
 FLOOR = 1e-8  # what is below is agreement to the last bit of fp32
 
@@ -47,4 +49,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 import numpy as np  # noqa: E402
 from lib.output import fail  # noqa: E402
 from lib.metrics import Record, read_metrics  # noqa: E402
+from lib.output import checked  # noqa: E402
 from matplotlib.axes import Axes  # noqa: E402
 
 BINS = 60  # points a curve has at most
@@ -136,4 +137,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from lib.download import Archive, DownloadError, Say, download, is_whole
 from lib.image_files import CIFAR10_STEMS, MNIST_STEMS, DataError, check_cifar10, check_mnist, find
+from lib.output import checked
 
 SCRATCH = ".preparing-"  # folders of this name in the target are of a call that was killed
 
@@ -174,4 +175,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

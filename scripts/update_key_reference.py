@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from lib.output import checked
+
 REFERENCE = Path(__file__).resolve().parents[1] / "docs/CONFIGURATION.md"
 ACCEPTED = "the program dpwa, such as build/core/bin/dpwa"
 TABLE = re.compile(r"^<!-- keys of ([\w. ]+), .*?^<!-- end of keys -->$", re.MULTILINE | re.DOTALL)
@@ -45,4 +47,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lib.metrics import MetricsTail, Record, is_evaluation
+from lib.output import checked
 from lib.tables import add_columns, new_table
 from rich.console import Console
 from rich.live import Live
@@ -121,4 +122,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(checked(main))

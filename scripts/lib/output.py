@@ -10,15 +10,30 @@ from collections.abc import Callable
 from pathlib import Path
 
 
+def takes_all() -> bool:
+    """Whether what was printed so far can be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
 def checked(main: Callable[[], int | None]) -> int:
     """The exit code of `main`; or 1, after a line on stderr, where not all that it printed could be written."""
     if sys.stdout is None:  # closed when the script began: print() would do nothing
         sys.stdout = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
+    else:  # argparse passes over what cannot be written: a buffer keeps it, also with PYTHONUNBUFFERED
+        sys.stdout = open(1, "w", 1, sys.stdout.encoding, sys.stdout.errors, closefd=False)  # noqa: SIM115
     try:
-        code = main() or 0
+        try:
+            code = main() or 0
+        except SystemExit:  # of argparse, after the text of --help
+            sys.stdout.flush()
+            raise
         sys.stdout.flush()
-    except OSError as error:
-        if error.filename is not None:
+    except OSError:
+        if takes_all():  # it was not the result
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end of Python
         print(f"{Path(sys.argv[0]).name}: cannot write the result", file=sys.stderr)

@@ -66,4 +66,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    from output import checked
+
+    sys.exit(checked(main))

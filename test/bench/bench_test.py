@@ -337,6 +337,11 @@ class Others(unittest.TestCase):
                 done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
                 self.assertEqual(done.returncode, 1, (command, redirected))
                 self.assertIn(": cannot write the result\n", done.stderr)
+        for program in sorted(BENCH.parent.glob("dpwa-measure*")):
+            for word in ("--help", "--version"):
+                shell = ["sh", "-c", 'exec "$@" >/dev/full', "sh", str(program), word]
+                done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, timeout=240, check=False)
+                self.assertEqual((done.returncode, done.stderr), (1, f"{program.name}: cannot write the result\n"))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,21 @@ class CompareStraggler(unittest.TestCase):
             done = subprocess.run(shell, cwd=scripts_path.SCRIPTS, stderr=subprocess.PIPE, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (1, "-c: cannot write the result\n"))
 
+    def test_every_script_says_when_its_help_cannot_be_written(self) -> None:
+        for script in sorted(scripts_path.SCRIPTS.glob("*.py")):
+            if "argparse" not in script.read_text(encoding="utf-8"):
+                continue
+            with self.subTest(script.name), open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([sys.executable, str(script), "--help"], stdout=full, stderr=subprocess.PIPE,
+                                      text=True, check=False)  # fmt: skip
+                self.assertEqual((done.returncode, done.stderr), (1, f"{script.name}: cannot write the result\n"))
+
+    def test_a_fault_of_another_file_is_not_called_one_of_the_result(self) -> None:
+        program = "from lib.output import checked\ndef main(): raise BrokenPipeError('of a child')\nchecked(main)"
+        done = subprocess.run([sys.executable, "-c", program], cwd=scripts_path.SCRIPTS, capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        self.assertIn("BrokenPipeError", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
