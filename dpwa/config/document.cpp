@@ -8,7 +8,6 @@
 #include <yaml-cpp/exceptions.h>
 
 #include <algorithm>
-#include <boost/locale/encoding_utf.hpp>
 #include <boost/locale/utf.hpp>
 #include <cerrno>
 #include <cstddef>
@@ -298,23 +297,10 @@ std::string read_cluster_text(const std::filesystem::path& file, const Locations
 }
 
 std::string in_utf8(std::string text, const Locations& locations) {
-  const bool little = text.starts_with("\xff\xfe");
-  if (!little && !text.starts_with("\xfe\xff")) {
-    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
-    return text;
-  }
-  std::u16string units;
-  for (std::size_t i = 2; i + 1 < text.size(); i += 2) {
-    const auto low = static_cast<unsigned char>(text[little ? i : i + 1]);
-    const auto high = static_cast<unsigned char>(text[little ? i + 1 : i]);
-    units += static_cast<char16_t>(high << 8 | low);
-  }
-  try {
-    if (text.size() % 2 != 0) throw boost::locale::conv::conversion_error();
-    return boost::locale::conv::utf_to_utf<char>(units, boost::locale::conv::stop);
-  } catch (const boost::locale::conv::conversion_error&) {
-    locations.fail("", "is not valid UTF-16, as which it begins; accepted: text in UTF-8");
-  }
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    locations.fail("", "begins as text in UTF-16; accepted: text in UTF-8");
+  if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+  return text;
 }
 
 YAML::Node read_document(const std::filesystem::path& file, Locations& locations,

@@ -30,7 +30,7 @@ inline constexpr PipePatience reload_patience{
 std::string read_cluster_text(const std::filesystem::path& file, const Locations& locations,
                               const PipePatience& patience = {});
 
-// The text without its byte order mark. Throws ConfigError where it begins as UTF-16 and is not.
+// The text without its byte order mark. Throws ConfigError where that is the one of UTF-16.
 std::string in_utf8(std::string text, const Locations& locations);
 
 // Reads and parses the file: one YAML document of at most max_file_bytes. Throws ConfigError, with
