@@ -130,13 +130,23 @@ class TextCheck : public YAML::EventHandler {
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
     check_tag(mark, tag);
+    open_lines_.push_back(mark.line + 1);
   }
-  void OnSequenceEnd() override {}
+  void OnSequenceEnd() override { open_lines_.pop_back(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t,
                   YAML::EmitterStyle::value) override {
     check_tag(mark, tag);
+    open_lines_.push_back(mark.line + 1);
   }
-  void OnMapEnd() override {}
+  void OnMapEnd() override { open_lines_.pop_back(); }
+
+  // The line to name for what yaml-cpp says of the text: for a bracket that is not closed the one
+  // where it opens, as yaml-cpp notices it lines later.
+  int line_of(const YAML::Exception& exception) const {
+    const bool is_open = exception.msg == YAML::ErrorMsg::END_OF_MAP_FLOW ||
+                         exception.msg == YAML::ErrorMsg::END_OF_SEQ_FLOW;
+    return is_open && !open_lines_.empty() ? open_lines_.back() : exception.mark.line + 1;
+  }
 
  private:
   [[noreturn]] void fail(int line, const std::string& fault) const {
@@ -152,6 +162,7 @@ class TextCheck : public YAML::EventHandler {
 
   const std::string_view text_;  // without a byte order mark, so that marks are places in it
   Locations& locations_;
+  std::vector<int> open_lines_;  // where the lists and maps begin that have not ended
   int documents_ = 0;
   int first_long_ = 0;  // the line of the first value of several lines; 0: there is none
 };
@@ -212,10 +223,9 @@ std::string words_for(const YAML::Exception& exception, std::string_view text) {
 
 // YAML::LoadAll is no alternative: for a document that begins with ',' it never ends and takes all
 // memory.
-void check_text(const std::string& text, Locations& locations) {
+void check_text(const std::string& text, TextCheck& check) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
-  TextCheck check(text, locations);
   if (parser.HandleNextDocument(check)) parser.HandleNextDocument(check);
   check.check_lengths();
 }
@@ -317,11 +327,12 @@ YAML::Node parse_document(std::string text, Locations& locations) {
   // A value missing at the very end is then told from a written null by its line (field.h).
   if (!text.ends_with('\n')) text += '\n';
   YAML::Node document;
+  TextCheck check(text, locations);
   try {
-    check_text(text, locations);
+    check_text(text, check);
     document = YAML::Load(text);
   } catch (const YAML::Exception& exception) {
-    locations.fail_at(exception.mark.line + 1, "", "YAML syntax: " + words_for(exception, text));
+    locations.fail_at(check.line_of(exception), "", "YAML syntax: " + words_for(exception, text));
   }
   if (document.IsNull()) locations.fail("", "is empty; accepted: a map with at least 'nodes'");
   return document;

@@ -137,7 +137,7 @@ TEST_CASE("what a shell gives for <(...) loads, also when its writer has ended a
 TEST_CASE("faults of YAML are said in words for the writer of the file") {
   const std::pair<std::string, std::string> cases[] = {
       {"a: [1,\nb: 2\n",
-       "3: YAML syntax: a '[' that is not closed, or a ',' that is missing after it; accepted: "
+       "1: YAML syntax: a '[' that is not closed, or a ',' that is missing after it; accepted: "
        "[value, value]"},
       {"a: {b: 1 c: 2}\n",
        "1: YAML syntax: a '{' that is not closed, or a ',' that is missing after it; accepted: "
@@ -168,6 +168,23 @@ TEST_CASE("faults of YAML are said in words for the writer of the file") {
   for (const auto& [text, expected] : cases) {
     CAPTURE(text);
     CHECK(test::error_of(text) == expected);
+  }
+}
+
+TEST_CASE("a bracket that is not closed is named with the line where it opens") {
+  const std::string open = ": YAML syntax: a '";
+  const std::pair<std::string, std::string> cases[] = {
+      {"a: 1\nb: [1, 2\n", "2" + open + "["},
+      {"a: 1\nb: [1, 2", "2" + open + "["},
+      {"a: 1\nb: {c: 1\n", "2" + open + "{"},
+      {"a:\n  - {c: 1}\n  - {c: 2, d: 3\n  - {c: 4}\ne: 5\n", "3" + open + "{"},
+      {"a: [\n  {c: 1},\n  {c: 2,\n\n", "3" + open + "{"},
+      {"a: [\n  {c: 1},\n  {c: [2, 3]}\n", "1" + open + "["},
+      {"a: [\n  b: [1\n  ],\n  2\n", "1" + open + "["},
+  };
+  for (const auto& [text, expected] : cases) {
+    CAPTURE(text);
+    CHECK(test::error_of(text).starts_with(expected));
   }
 }
 
