@@ -25,6 +25,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lib.messages import say
 from lib.metrics import read_metrics, read_results
 from lib.output import checked
 from lib.ports import first_free_port
@@ -66,6 +67,20 @@ def cluster_file(chosen: argparse.Namespace, back_end: str, folder: Path) -> Pat
     return path
 
 
+def wait_for(nodes: dict[str, subprocess.Popen[bytes]], words: str, period: float = 15) -> dict[str, int]:
+    """Their exit codes. Until they have ended, a line on stderr in each period says for how long they have run."""
+    began = told = time.monotonic()
+    for process in nodes.values():
+        while True:
+            try:
+                process.wait(max(0, told + period - time.monotonic()))
+                break
+            except subprocess.TimeoutExpired:
+                told = time.monotonic()
+                say(words.format(told - began))
+    return {node: process.returncode for node, process in nodes.items()}
+
+
 def train(chosen: argparse.Namespace, back_end: str, seed: int, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     config = cluster_file(chosen, back_end, folder)
@@ -92,7 +107,8 @@ def train(chosen: argparse.Namespace, back_end: str, seed: int, folder: Path) ->
                   "--optimizer", chosen.optimizer, "--schedule", "constant", "--lr", rate, "--threads", 1,
                   "--steps", steps_of(chosen, back_end, node), "--step-time", pace_ms(chosen, node), "--seed", seed,
                   "--run-dir", folder, "--quiet", *evaluations)  # fmt: skip
-        codes = {node: running[node].wait() for node in running if node not in servers}
+        nodes = {node: process for node, process in running.items() if node not in servers}
+        codes = wait_for(nodes, f"{folder.name}: {{:.0f}} s of about {chosen.seconds:g}")
     finally:
         for process in running.values():
             if process.poll() is None:

@@ -6,11 +6,13 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import scripts_path  # before the modules of scripts/
 
@@ -62,6 +64,21 @@ class CompareStraggler(unittest.TestCase):
         self.assertEqual(lines[2], "| `gossip` | 96.50 (96.00 to 97.00) | 91.00 (90.00 to 92.00) | 8.0 (8.0 to 8.0), "
                                    "1 of 2 | 300, 1200 |")
         self.assertEqual(lines[3:], ["", "load of the machine: 3.0 (3.0 to 3.0)"])
+
+    def test_a_run_says_in_each_period_for_how_long_it_has_gone_on(self) -> None:
+        read, write = os.pipe()
+        holder = subprocess.Popen(["cat"], stdin=read)  # ends when the second line has been said
+        os.close(read)
+        lines: list[str] = []
+
+        def say(line: str) -> None:
+            lines.append(line)
+            if len(lines) == 2:
+                os.close(write)
+
+        with mock.patch.object(compare_straggler, "say", say):
+            codes = compare_straggler.wait_for({"w1": holder}, "gossip.1: {:.0f} s of about 36", period=0.01)
+        self.assertEqual((codes, lines[0]), ({"w1": 0}, "gossip.1: 0 s of about 36"))
 
     def test_a_table_that_cannot_be_written_is_a_failure(self) -> None:
         program = "from lib.output import checked; raise SystemExit(checked(lambda: print(1)))"
