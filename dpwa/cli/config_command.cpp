@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/cli/text_table.h"
@@ -17,6 +18,7 @@
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/config/text.h"
 #include "dpwa/rules/pair_ledger.h"
 #include "dpwa/security/security.h"
 
@@ -39,6 +41,29 @@ std::string ledger_obstacle(const Config& config) {
                               : "interpolation.divergence_threshold";
 }
 
+// Warns of the cores of nodes and servers of this machine that it does not have. Those of other
+// machines are unknown here.
+void check_cores(const CheckOptions& options, const Config& config, CommandContext& context) {
+  const LocalMachine machine;
+  const std::vector<int> usable = usable_processors();
+  for (const auto* entries : {&config.nodes, &config.kvstore.servers}) {
+    for (const NodeEntry& node : *entries) {
+      if (node.cores.empty() || !machine.hosts(node)) continue;
+      std::vector<std::string> missing;
+      for (const int core : node.cores) {
+        if (std::ranges::find(usable, core) == usable.end())
+          missing.push_back(std::to_string(core));
+      }
+      if (missing.empty()) continue;
+      context.err << "warning: " << options.file << ": " << node.name << ": cores "
+                  << config::joined(missing) << " cannot be used on this machine"
+                  << (missing.size() == node.cores.size() ? ", so scripts/run.sh does not pin it"
+                                                          : "")
+                  << '\n';
+    }
+  }
+}
+
 void check(const CheckOptions& options, CommandContext& context) {
   const Config config = options.name.empty() ? load_launchable(options.file)
                                              : load_process_config(options.file, options.name);
@@ -57,6 +82,7 @@ void check(const CheckOptions& options, CommandContext& context) {
     context.err << "warning: " << options.file << ": kvstore.servers lists " << servers
                 << (servers == 1 ? " server" : " servers") << ", which backend "
                 << config::name_of(config.backend) << " does not use; backend: kvstore does\n";
+  check_cores(options, config, context);
   if (!config.original_form_by.empty())
     context.err << "note: " << options.file << ": of the form of the original dpwa, as "
                 << config.original_form_by

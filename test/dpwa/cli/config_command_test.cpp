@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/processors.h"
+#include "dpwa/base/threads.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
@@ -220,6 +221,32 @@ TEST_CASE("config check warns of servers that the back end does not use") {
                                "use; backend: kvstore does\nok: "));
   const ScratchFile used("backend: kvstore\n" + rest);
   CHECK(run_cli({"config", "check", used.path().string()}).err.starts_with("ok: "));
+}
+
+TEST_CASE("config check warns of cores that this machine does not have") {
+  const std::string here = std::to_string(usable_processors().front());
+  const auto check = [](const std::string& host, const std::string& cores) {
+    const ScratchFile file("backend: kvstore\nnodes: [{name: w1, host: " + host +
+                           ", port: 24000, cores: [" + cores +
+                           "]}]\nsecurity: {mode: insecure}\n"
+                           "kvstore: {servers: [{name: s1, host: " +
+                           host + ", port: 24001, cores: [" + cores + "]}]}\n");
+    CliResult result = run_cli({"config", "check", file.path().string()});
+    CHECK(result.exit_code == 0);
+    const std::string path = file.path().string();
+    for (auto at = result.err.find(path); at != std::string::npos; at = result.err.find(path))
+      result.err.replace(at, path.size(), "c");
+    return result.err;
+  };
+  const std::string words = " cannot be used on this machine";
+  const std::string unpinned = words + ", so scripts/run.sh does not pin it\n";
+  CHECK(check("127.0.0.1", "9998, 9999")
+            .starts_with("warning: c: w1: cores 9998, 9999" + unpinned +
+                         "warning: c: s1: cores 9998, 9999" + unpinned + "ok: "));
+  CHECK(
+      check("127.0.0.1", here + ", 9999").starts_with("warning: c: w1: cores 9999" + words + "\n"));
+  CHECK(check("127.0.0.1", here).starts_with("ok: "));
+  CHECK(check("203.0.113.7", "9999").starts_with("ok: "));
 }
 
 TEST_CASE("a back end that this build does not have is refused by whatever would run it") {
