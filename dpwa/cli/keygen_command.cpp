@@ -32,6 +32,8 @@ Keys two_keys_in(const std::string& file) {
 }
 
 void create(const std::string& file, CommandContext& context) {
+  if (file == "-")  // standard output in dpwa init; here it would show the key
+    throw CLI::ValidationError("-o", "'-': a key is never shown; accepted: a file");
   try {
     create_private_file(file, key_file_text({new_key()}));
   } catch (const FileExists&) {

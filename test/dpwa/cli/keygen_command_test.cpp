@@ -58,6 +58,14 @@ TEST_CASE_FIXTURE(KeyFolder, "keygen never replaces a file") {
   CHECK(text() == before);
 }
 
+TEST_CASE("keygen does not take - for a file") {
+  const CliResult result = run_cli({"keygen", "-o", "-"});
+  CHECK(result.exit_code == 2);
+  CHECK(result.err.starts_with("dpwa: -o: '-': a key is never shown; accepted: a file"));
+  CHECK(result.out.empty());
+  CHECK_FALSE(std::filesystem::exists("-"));
+}
+
 TEST_CASE_FIXTURE(KeyFolder, "keygen does not follow a link that leads nowhere") {
   const auto link = folder.path("link");
   std::filesystem::create_symlink(folder.path("elsewhere"), link);
