@@ -132,7 +132,7 @@ class Supervisor:
         self._watches.append(asyncio.ensure_future(self._watch(process, program, begin)))
         self._records.write("node" if threads else "server", name, program.pid, self._run.run_dir)
         kind, share = ("", f"{threads} thread(s), ") if threads else ("server, ", "")
-        say(f"{name}: {kind}pid {program.pid}, {pinned}{share}log {path}")
+        say(f"{name}: {kind}pid {program.pid}, {pinned}{share}log {min(path, os.path.relpath(path), key=len)}")
 
     async def _watch(self, process: Process, program: subprocess.Popen[bytes], begin: int) -> None:
         await process.ended()
