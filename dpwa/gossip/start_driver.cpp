@@ -77,8 +77,7 @@ class StartDriver {
       const bool is_older = progress.clock < before;
       side_.state.replace(progress.clock, progress.lineage);
       side_.said_not_finite = false;
-      const std::string gives_up = " and gave up its own at clock " + std::to_string(before) +
-                                   ": more nodes report that lineage";
+      const std::string gives_up = " and gave up its own at clock " + std::to_string(before);
       log(is_older ? LogLevel::warn : LogLevel::info, "gossip",
           "took over the weights of '" + arrival->peer_name + "' at clock " +
               std::to_string(progress.clock) + (is_older ? gives_up : ""));

@@ -219,7 +219,8 @@ struct TwoSizes : torch::nn::Module {
 };
 
 torch::optim::SGD with_momentum(const torch::nn::Module& model) {
-  return {model.parameters(), torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01)};
+  const auto options = torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01);
+  return torch::optim::SGD(model.parameters(), options);
 }
 
 }  // namespace
