@@ -15,10 +15,11 @@ namespace dpwa {
 // One training loop for every back end. Constructed by make_adapter and called only by the training
 // thread. The model must outlive it and must stay as it is: the same parameters and buffers in the
 // same memory, with the same dtype and shape. Values may change, also by a copy into the tensors,
-// and what was trained may be frozen for a while; what was frozen stays frozen. Otherwise step(),
-// its halves, average_gradients() and finish() throw a std::logic_error that names the tensor. A
-// loss or an optimizer need not outlive the call that takes it. A call at the wrong time is a
-// std::logic_error too, the same for all back ends. docs/ADAPTER.md lists such calls, and has
+// but for those of parameters after start() where servers have the weights (kvstore.update:
+// server). What was trained may be frozen for a while; what was frozen stays frozen. Otherwise
+// step(), its halves, average_gradients() and finish() throw a std::logic_error that names the
+// tensor. A loss or an optimizer need not outlive the call that takes it. A call at the wrong time
+// is a std::logic_error too, the same for all back ends. docs/ADAPTER.md lists such calls, and has
 // examples.
 //
 //   adapter->start();

@@ -47,6 +47,7 @@ KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
       trained_parameters_.push_back(parameter);
     }
     parameters_.emplace_back(name, parameter);
+    written_.add(parameter);
   }
   used_.resize(trained_.size());
   fired_.resize(trained_.size());
@@ -215,9 +216,11 @@ void KvstoreAdapter::make_gradients() {
 kvstore::ExchangeReport KvstoreAdapter::take_weights(std::uint64_t clock) {
   weights_->pull_all();
   kvstore::ExchangeReport pulled = weights_->finish(outs_);
-  if (clock == 0 || !pulled.complete()) return pulled;
-  weights_->pull_updated(clock);
-  pulled.add(weights_->finish(outs_));
+  if (clock > 0 && pulled.complete()) {
+    weights_->pull_updated(clock);
+    pulled.add(weights_->finish(outs_));
+  }
+  written_.know();
   return pulled;
 }
 
@@ -227,6 +230,7 @@ void KvstoreAdapter::begin_at(std::uint64_t step) {
   clock_ = clock_at_begin_ + static_cast<double>(step);
   session_->client().at(step_, /*waiting=*/false);
   traffic_before_ = session_->client().traffic();
+  written_.know();
   update_place();
 }
 
@@ -237,6 +241,17 @@ void KvstoreAdapter::update_place() {
   if (step_ > 0) seen_.insert(workers.begin(), workers.end());  // before, some may yet be refused
   if (self == workers.end()) return;                            // about to be told
   place_ = {static_cast<std::size_t>(self - workers.begin()), workers.size()};
+}
+
+// Between two steps: the model is as it was, and its weights are those of the servers, whose values
+// would replace others.
+void KvstoreAdapter::check_model() const {
+  flat_.check();
+  const auto written = written_.first();
+  if (!by_servers() || !written) return;
+  throw std::logic_error("the model's tensor '" + parameters_[*written].first +
+                         "' was written by the program; with kvstore.update 'server' the servers "
+                         "have the weights; accepted: kvstore.update 'worker'");
 }
 
 void KvstoreAdapter::reload(const Config& fresh) {
@@ -315,7 +330,7 @@ FinishReport KvstoreAdapter::finish() {
     leave();
     return finished_;
   }
-  flat_.check();
+  check_model();
   const stop_signal::Deferral deferral;  // so that it leaves, and is not lost
   update_place();
   note_participants();

@@ -17,6 +17,7 @@
 #include "adapters/kvstore/shared_gradients.h"
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/worker_session.h"
+#include "adapters/kvstore/written_weights.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/run_record.h"
 #include "dpwa/kvstore/state_transfer.h"
@@ -75,6 +76,7 @@ class KvstoreAdapter : public Adapter {
   kvstore::MemberId self() const { return {config_.self, session_->client().incarnation()}; }
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
+  void check_model() const;
   void agree();
   kvstore::RunOfOthers read_run();
   void compare(const kvstore::RunOfOthers& run) const;
@@ -127,6 +129,7 @@ class KvstoreAdapter : public Adapter {
   std::vector<std::size_t> trained_;                            // of parameters_: by index of hooks
   std::vector<at::Tensor> trained_parameters_;
   kvstore::SharedBuffers buffers_;
+  kvstore::WrittenWeights written_;
   kvstore::RunRecord record_;  // what has to be the same on all workers
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<kvstore::StepExchange> weights_;       // keys: parameters, buffers

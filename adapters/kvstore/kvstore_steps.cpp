@@ -198,7 +198,7 @@ void KvstoreAdapter::hold_back() {
 
 void KvstoreAdapter::average_gradients() {
   if (!is_running()) return;
-  flat_.check();
+  check_model();
   hold_back();
   if (merged()) exchange_gradients();
 }
@@ -218,7 +218,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     if (report_.made) optimizer.step();
     return end_step(loss);
   }
-  flat_.check();
+  check_model();
   if (!by_servers()) {
     step_here(optimizer);
     return end_step(loss);
@@ -264,7 +264,7 @@ void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
 
 void KvstoreAdapter::update_send(const torch::Tensor&) {
   if (!is_running()) return;
-  flat_.check();
+  check_model();
   hold_back();
   by_halves_ = true;
   if (!given_.empty()) {

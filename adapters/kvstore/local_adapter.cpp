@@ -45,8 +45,10 @@ LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module
   std::unordered_set<const void*> seen;
   for (auto& named : parameters_of(model)) {
     const at::Tensor& parameter = named.second;
-    if (parameter.requires_grad() && seen.insert(parameter.unsafeGetTensorImpl()).second)
+    if (parameter.requires_grad() && seen.insert(parameter.unsafeGetTensorImpl()).second) {
+      written_.add(parameter);
       trained_.push_back(std::move(named));
+    }
   }
 }
 
@@ -103,11 +105,16 @@ bool LocalKvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimize
   }
 }
 
-// The weights in the store follow those of the model when the program has changed them.
+// The program may have written the model's weights: then new stores begin with these, and with the
+// optimizer's state.
 void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   const auto options = kvstore::options_of(optimizer);
   const auto group_of = groups_of(optimizer);
+  if (written_.first()) {
+    take_optimizer_state(optimizer);
+    stores_.clear();
+  }
   if (stores_.size() != options.size()) make_stores(optimizer, options);
   for (std::size_t group = 0; group < options.size(); ++group)
     stores_[group].set_optimizer(options[group]);
@@ -118,6 +125,7 @@ void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
     store.push({{name, {parameter.grad()}}}, 0)->wait();
     store.pull({{name, {parameter}}}, 0)->wait();
   }
+  written_.know();
 }
 
 void LocalKvstoreAdapter::pass_gradients() {

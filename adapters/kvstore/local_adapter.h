@@ -10,6 +10,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "adapters/kvstore/local_store.h"
 #include "adapters/kvstore/optimizer_terms.h"
+#include "adapters/kvstore/written_weights.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa {
@@ -47,6 +48,7 @@ class LocalKvstoreAdapter : public Adapter {
   const kvstore::CompressionOptions compression_;
   FlatParameters flat_;
   std::vector<std::pair<std::string, at::Tensor>> trained_;
+  kvstore::WrittenWeights written_;
   std::vector<kvstore::LocalStore> stores_;  // by parameter group; or one, of gradients
   bool running_ = false;
   bool passed_ = false;  // the gradients of this step

@@ -21,6 +21,7 @@ namespace {
 using test::BackEnd;
 using test::backward;
 using test::Circle;
+using test::close;
 using test::finite;
 using test::for_every_back_end;
 using test::momentum_sgd;
@@ -133,24 +134,48 @@ TEST_CASE("a layer that was trained may be frozen for some steps, as in adversar
   });
 }
 
-TEST_CASE("values that are written into the model's tensors are no change of the model") {
-  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+TEST_CASE(
+    "values that a program writes count from then on, or are refused where servers have them") {
+  const auto write = [](const Net& model) {
+    const torch::NoGradGuard no_grad;
+    for (auto& tensor : model.parameters()) tensor.mul_(0.5);
+    for (auto& tensor : model.buffers()) tensor.mul_(2);
+  };
+  for_every_back_end([&](const BackEnd& back_end, at::Device device) {
     if (back_end.nodes != 1) return;
     run_nodes(back_end, [&](Participant& node) {
       Net model(3, device);
+      Net plain(3, device);
       const auto optimizer = momentum_sgd(model);
+      const auto plain_optimizer = momentum_sgd(plain);
       Circle circle(3, device);
+      Circle plain_circle(3, device);
       const auto adapter = make_adapter(node.config, model);
+      const auto step = [&] {
+        adapter->step(*optimizer, backward(*optimizer, model, circle));
+        backward(*plain_optimizer, plain, plain_circle);
+        plain_optimizer->step();
+      };
+      write(model);  // before start() under every back end
+      write(plain);
       adapter->start();
       node.wait_for_all();
-      adapter->step(*optimizer, backward(*optimizer, model, circle));
-      {
-        const torch::NoGradGuard no_grad;
-        for (auto& tensor : test::tensors_of(model)) tensor.copy_(tensor.clone());
-      }
+      for (int i = 0; i < 3; ++i) step();
+      write(model);
+      write(plain);
       model.eval();
       model.train();
-      CHECK_NOTHROW(adapter->step(*optimizer, backward(*optimizer, model, circle)));
+      if (back_end.servers > 0 && back_end.optimizer_elsewhere) {
+        const doctest::Contains refused(
+            "the model's tensor 'hidden.weight' was written by the program");
+        CHECK_THROWS_WITH_AS(adapter->average_gradients(), refused, std::logic_error);
+        CHECK_THROWS_WITH_AS(adapter->step(*optimizer, {}), refused, std::logic_error);
+        CHECK_THROWS_WITH_AS(adapter->update_send({}), refused, std::logic_error);
+        CHECK_THROWS_WITH_AS(adapter->finish(), refused, std::logic_error);
+        return;
+      }
+      for (int i = 0; i < 3; ++i) step();
+      CHECK(close(model, plain));
       CHECK_NOTHROW(adapter->finish());
     });
   });
