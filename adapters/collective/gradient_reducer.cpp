@@ -18,8 +18,8 @@
 #include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
-#include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
+#include "adapters/common/tensor_checksum.h"
 
 namespace dpwa::collective {
 namespace {

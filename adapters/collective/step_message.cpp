@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "dpwa/base/checksum.h"
-
 namespace dpwa::collective {
 namespace {
 
@@ -30,13 +28,6 @@ std::vector<std::size_t> differing_ranks(const std::vector<std::optional<std::ui
     if (weights[rank] && weights[rank] != usual) differing.push_back(rank);
   }
   return differing;
-}
-
-std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors) {
-  Crc32c sum;
-  for (const auto& tensor : tensors)
-    sum.update({static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()});
-  return sum.value();
 }
 
 void StepMessage::fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used) {

@@ -32,9 +32,6 @@ struct StepTally {
 // others). Empty: all that were sent are equal. Pure.
 std::vector<std::size_t> differing_ranks(const std::vector<std::optional<std::uint32_t>>& weights);
 
-// Of contiguous tensors in host memory.
-std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors);
-
 // The message that goes with the gradients of one step. One (training) thread.
 class StepMessage {
  public:
