@@ -231,6 +231,7 @@ void KvstoreAdapter::begin_at(std::uint64_t step) {
   session_->client().at(step_, /*waiting=*/false);
   traffic_before_ = session_->client().traffic();
   written_.know();
+  in_backward_.clear();
   update_place();
 }
 
@@ -252,6 +253,11 @@ void KvstoreAdapter::check_model() const {
   throw std::logic_error("the model's tensor '" + parameters_[*written].first +
                          "' was written by the program; with kvstore.update 'server' the servers "
                          "have the weights; accepted: kvstore.update 'worker'");
+}
+
+void KvstoreAdapter::check_step() const {
+  check_model();
+  if (!averaged_) in_backward_.check();
 }
 
 void KvstoreAdapter::reload(const Config& fresh) {

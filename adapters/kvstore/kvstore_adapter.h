@@ -13,6 +13,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "adapters/kvstore/key_states.h"
 #include "adapters/kvstore/optimizer_terms.h"
+#include "adapters/kvstore/sent_gradients.h"
 #include "adapters/kvstore/shared_buffers.h"
 #include "adapters/kvstore/shared_gradients.h"
 #include "adapters/kvstore/step_exchange.h"
@@ -77,6 +78,7 @@ class KvstoreAdapter : public Adapter {
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
   bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
   void check_model() const;
+  void check_step() const;
   void agree();
   kvstore::RunOfOthers read_run();
   void compare(const kvstore::RunOfOthers& run) const;
@@ -167,7 +169,8 @@ class KvstoreAdapter : public Adapter {
   std::optional<kvstore::OptimizerTerms> terms_;  // with which the gradients leave
   std::vector<bool> fired_;  // of trained_: a backward pass has completed the gradient
   bool accumulating_ = false;
-  bool sent_ = false;       // in backward()
+  bool sent_ = false;  // in backward()
+  kvstore::SentGradients in_backward_;
   bool averaged_ = false;   // .grad holds the mean
   bool exchanged_ = false;  // something was exchanged
   bool dropped_ = false;    // left out: nothing more is sent

@@ -75,6 +75,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || dropped_) return;
   if (fired_[index] || averaged_) {
+    in_backward_.clear();  // step() takes what has left
     throw std::logic_error(
         "a second backward pass before step(): its gradients would stay on this node; accepted: "
         "accumulate() around all but the last");
@@ -87,6 +88,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   if (by_servers() && (first || !terms_ || terms_->of(index) == nullptr)) return;
   sent_ = true;
   push_gradient(index);
+  in_backward_.add(parameters_[trained_[index]].first, trained_parameters_[index]);
 }
 
 // Sent to the servers' optimizer, or to be averaged.
@@ -198,7 +200,7 @@ void KvstoreAdapter::hold_back() {
 
 void KvstoreAdapter::average_gradients() {
   if (!is_running()) return;
-  check_model();
+  check_step();
   hold_back();
   if (merged()) exchange_gradients();
 }
@@ -218,7 +220,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     if (report_.made) optimizer.step();
     return end_step(loss);
   }
-  check_model();
+  check_step();
   if (!by_servers()) {
     step_here(optimizer);
     return end_step(loss);
@@ -264,7 +266,7 @@ void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
 
 void KvstoreAdapter::update_send(const torch::Tensor&) {
   if (!is_running()) return;
-  check_model();
+  check_step();
   hold_back();
   by_halves_ = true;
   if (!given_.empty()) {

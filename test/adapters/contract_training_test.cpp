@@ -240,6 +240,41 @@ TEST_CASE("gradients of several batches are added up, and clipped before the ste
   });
 }
 
+TEST_CASE("what clips gradients without average_gradients() counts, or the step is refused") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.nodes != 1) return;
+    run_nodes(back_end, [&](Participant& node) {
+      Net model(3, device);
+      Net plain(3, device);
+      Circle circle(5, device);
+      Circle plain_circle(5, device);
+      const auto optimizer = momentum_sgd(model);
+      const auto plain_optimizer = momentum_sgd(plain);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      bool refused = false;
+      for (int step = 0; step < 10 && !refused; ++step) {
+        const auto loss = backward(*optimizer, model, circle);
+        backward(*plain_optimizer, plain, plain_circle);
+        CHECK(torch::nn::utils::clip_grad_norm_(model.parameters(), 0.1) > 0.1);
+        torch::nn::utils::clip_grad_norm_(plain.parameters(), 0.1);
+        try {
+          adapter->step(*optimizer, loss);
+          plain_optimizer->step();
+        } catch (const std::logic_error& error) {
+          refused = true;
+          CHECK(std::string(error.what()) ==
+                "parameter 'out.bias': its gradient was changed after it had left in "
+                "backward(): call average_gradients() first");
+        }
+      }
+      CHECK(close(model, plain));
+      CHECK(refused == (back_end.servers > 0));
+    });
+  });
+}
+
 TEST_CASE("a pass under accumulate() after another pass counts, or is refused") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
     run_nodes(back_end, [&](Participant& node) {
