@@ -117,6 +117,8 @@ class KvstoreAdapter : public Adapter {
   void push_gradient(std::size_t index);
   void push_buffers();
   void exchange_gradients();
+  std::optional<std::uint32_t> checksum_of_weights() const;
+  void require_equal_weights(const kvstore::ExchangeReport& exchanged);
   void exchange_weights();
   void settle(const kvstore::ExchangeReport& exchanged);
   void rejoin();

@@ -110,7 +110,7 @@ void KvstoreAdapter::push_buffers() {
 void KvstoreAdapter::exchange_gradients() {
   averaged_ = exchanged_ = true;
   if (!gradients_) make_gradients();
-  gradients_->push_rest(terms());
+  gradients_->push_rest(terms(), checksum_of_weights());
   session_->client().at(step_, /*waiting=*/true);
   gradients_->pull(step_);
   if (!by_servers()) {
@@ -122,6 +122,7 @@ void KvstoreAdapter::exchange_gradients() {
   if (!by_servers() && !exchanged.stopped) exchanged.add(weights_->finish(outs_));
   for (std::size_t i = 0; i < trained_.size() && exchanged.complete(); ++i)
     if (gradients_->is_there(i)) used_[i] = true;
+  require_equal_weights(exchanged);
   settle(exchanged);
 }
 

@@ -4,10 +4,14 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <map>
+#include <span>
 #include <stdexcept>
 
+#include "adapters/kvstore/equal_weights.h"
 #include "adapters/kvstore/torch_values.h"
 
 namespace dpwa::kvstore {
@@ -35,7 +39,8 @@ SharedGradients::SharedGradients(WorkerSession& session, Parameters parameters, 
       exchange_(session, StepExchange::Values::by_pull, std::move(call)),
       places_(parameters_.size()),
       pushed_(parameters_.size()),
-      present_(at::zeros({static_cast<std::int64_t>(parameters_.size())}, at::kFloat)) {
+      present_(at::zeros({static_cast<std::int64_t>(parameters_.size() + checksum_parts)},
+                         at::kFloat)) {
   cut_into_keys(limits);
   // 2bit has one threshold for a key, and the gradients of several layers differ in
   // magnitude.
@@ -129,11 +134,22 @@ void SharedGradients::push(std::size_t index, const kvclient::PushTerms& terms) 
   if (--key.missing == 0) exchange_.push(at, key.shared, terms);
 }
 
-void SharedGradients::push_rest(const kvclient::PushTerms& terms) {
+void SharedGradients::push_rest(const kvclient::PushTerms& terms,
+                                std::optional<std::uint32_t> checksum) {
+  checksum_ = checksum;
+  const auto parts = checksum ? parts_of(*checksum) : std::array<float, checksum_parts>{};
+  std::ranges::copy(parts, present_.mutable_data_ptr<float>() + parameters_.size());
   for (std::size_t i = parameters_.size(); i-- > 0;) {
     if (!pushed_[i]) push(i, terms);
   }
   exchange_.push(keys_.size(), present_, terms);
+}
+
+bool SharedGradients::has_equal_checksums() const {
+  const float* mean = present_.const_data_ptr<float>() + parameters_.size();
+  return !checksum_ ||
+         is_mean_of_equals(std::span<const float, checksum_parts>(mean, checksum_parts),
+                           *checksum_);
 }
 
 ExchangeReport SharedGradients::finish() {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +37,9 @@ class SharedGradients {
   // The gradient of the parameter with this index, once in a step. Its content must not change
   // before finish().
   void push(std::size_t index, const kvclient::PushTerms& terms);
-  // Those that have not been pushed in this step.
-  void push_rest(const kvclient::PushTerms& terms);
+  // Those that have not been pushed in this step. `checksum`: of this worker's weights, to compare
+  // them; all workers give one in the same steps.
+  void push_rest(const kvclient::PushTerms& terms, std::optional<std::uint32_t> checksum = {});
   // Asks for the means.
   void pull(std::uint64_t step) { exchange_.pull_pushed(step); }
   // Waits for the means, and writes them to the gradients of the parameters. A parameter for which
@@ -45,6 +47,9 @@ class SharedGradients {
   ExchangeReport finish();
   // After that: whether some worker has a gradient of this parameter that counts.
   bool is_there(std::size_t index) const;
+  // After a complete finish() of a step in which this worker counted, too: false where the checksum
+  // of some worker differs.
+  bool has_equal_checksums() const;
   // As StepExchange::next_step.
   std::uint64_t next_step(ExchangeReport& report) { return exchange_.next_step(report); }
 
@@ -69,7 +74,10 @@ class SharedGradients {
   std::vector<Key> keys_;
   std::vector<Place> places_;  // by parameter
   std::vector<bool> pushed_;   // by parameter: in this step
-  at::Tensor present_;         // by parameter: the share of the workers that have a gradient
+  // By parameter: the share of the workers that have a gradient. Behind them the mean of the parts
+  // of the checksums.
+  at::Tensor present_;
+  std::optional<std::uint32_t> checksum_;
 };
 
 }  // namespace dpwa::kvstore
