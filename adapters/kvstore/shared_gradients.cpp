@@ -39,8 +39,8 @@ SharedGradients::SharedGradients(WorkerSession& session, Parameters parameters, 
       exchange_(session, StepExchange::Values::by_pull, std::move(call)),
       places_(parameters_.size()),
       pushed_(parameters_.size()),
-      present_(at::zeros({static_cast<std::int64_t>(parameters_.size() + checksum_parts)},
-                         at::kFloat)) {
+      present_(
+          at::zeros({static_cast<std::int64_t>(parameters_.size() + checksum_parts)}, at::kFloat)) {
   cut_into_keys(limits);
   // 2bit has one threshold for a key, and the gradients of several layers differ in
   // magnitude.
