@@ -129,10 +129,11 @@ class Adapter {
   virtual bool take_optimizer_state(torch::optim::Optimizer& /*optimizer*/) { return true; }
 };
 
-// The back end that the configuration names, on the device and dtypes of `model`. Throws
-// ConfigError for a back end that this build does not have (dpwa/config/backends.h), and
-// std::invalid_argument for a model that cannot be shared (no parameters, all of them frozen,
-// sparse or complex ones).
+// The back end that the configuration names, on the device and dtypes of `model`. Opens the log of
+// the cluster file, unless the process has one open (dpwa/config/open_log.h). Throws ConfigError
+// for a back end that this build does not have (dpwa/config/backends.h) and for a log.file that
+// cannot be opened, and std::invalid_argument for a model that cannot be shared (no parameters, all
+// of them frozen, sparse or complex ones).
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model);
 
 }  // namespace dpwa

@@ -7,6 +7,7 @@
 #include "adapters/backend.h"
 #include "adapters/common/call_order.h"
 #include "adapters/common/module_tensors.h"
+#include "dpwa/config/open_log.h"
 
 namespace dpwa {
 
@@ -40,6 +41,7 @@ std::unique_ptr<Adapter> make_back_end(const Config& config, torch::nn::Module& 
 
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
   refuse_frozen(model);
+  if (!log_is_open()) open_log(config).use();
   return with_call_order(make_back_end(config, model));
 }
 

@@ -4,6 +4,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <stdexcept>
@@ -54,6 +55,8 @@ std::shared_ptr<spdlog::logger>& logger_slot() DPWA_REQUIRES(logger_mutex()) {
   return logger;
 }
 
+std::atomic<bool> opened{false};
+
 std::shared_ptr<spdlog::logger> logger() {
   const MutexLock lock(logger_mutex());
   return logger_slot();
@@ -93,11 +96,16 @@ void NewLog::use() noexcept {
   name_last_lines(configured->name());
   const MutexLock lock(logger_mutex());
   logger_slot().swap(configured);
+  opened = true;
 }
 
 void log(LogLevel level, std::string_view subsystem, std::string_view message) {
   if (!log_enabled(level)) return;
   logger()->log(to_spdlog(level), "{}: {}", subsystem, one_line(message));
+}
+
+bool log_is_open() {
+  return opened;
 }
 
 bool log_enabled(LogLevel level) {

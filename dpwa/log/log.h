@@ -31,6 +31,8 @@ class NewLog {
 // file cannot look like another line: it is written as by one_line(). Thread-safe.
 void log(LogLevel level, std::string_view subsystem, std::string_view message);
 bool log_enabled(LogLevel level);
+// Whether use() was called on any log in this process. Thread-safe.
+bool log_is_open();
 
 // Lets a recurring message through once per key and period, and limits the messages of all keys per
 // period. Hostile or broken peers then cannot fill the log, however many names or addresses they

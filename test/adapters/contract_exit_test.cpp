@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -9,12 +10,14 @@
 #include <vector>
 
 #include "adapters/adapter.h"
+#include "dpwa/log/log.h"
 #include "test/adapters/contract.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/small_net.h"
+#include "test/support/temporary_directory.h"
 
 // What a program may rely on, whatever back end the cluster file names: it may end without
-// finish(). Each case runs itself as a process for each back end.
+// finish(), and has the log of the file. Each case runs itself as a process for each back end.
 namespace dpwa {
 namespace {
 
@@ -58,9 +61,10 @@ void train(const test::BackEnd& back_end, End end) {
   });
 }
 
-void check_all(End end, const std::string& test_case) {
+void check_all(const std::function<void(const test::BackEnd&)>& child,
+               const std::string& test_case) {
   if (const char* which = std::getenv(variable))
-    return train(test::back_ends().at(std::stoul(which)), end);
+    return child(test::back_ends().at(std::stoul(which)));
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   // One of each class; the other settings share its destructors.
   const std::set<std::string> names = {"null", "gossip with 2 nodes",
@@ -82,15 +86,43 @@ void check_all(End end, const std::string& test_case) {
 }  // namespace
 
 TEST_CASE("an adapter in a static object needs no finish before main returns") {
-  check_all(End::return_from_main, "an adapter in a static object needs no finish*");
+  check_all([](const auto& back_end) { train(back_end, End::return_from_main); },
+            "an adapter in a static object needs no finish*");
 }
 
 TEST_CASE("a program with an adapter in a static object may call exit in the middle") {
-  check_all(End::exit_in_the_middle, "a program with an adapter in a static object may call*");
+  check_all([](const auto& back_end) { train(back_end, End::exit_in_the_middle); },
+            "a program with an adapter in a static object may call*");
 }
 
 TEST_CASE("a program whose adapter is never destroyed may call exit in the middle") {
-  check_all(End::exit_without_destructors, "a program whose adapter is never destroyed*");
+  check_all([](const auto& back_end) { train(back_end, End::exit_without_destructors); },
+            "a program whose adapter is never destroyed*");
+}
+
+TEST_CASE("make_adapter opens the log of the cluster file, and leaves one that is open") {
+  check_all(
+      [](const test::BackEnd& back_end) {
+        const test::TemporaryDirectory directory;
+        run_nodes(back_end, [&](Participant& node) {
+          const auto make = [&](const std::string& file, const std::string& level) {
+            Config config = node.config;
+            config.log = {level, (directory.path() / file).string()};
+            Net model(node.index);
+            make_adapter(config, model);
+          };
+          make("first.log", "error");
+          log(LogLevel::warn, "test", "below the level");
+          log(LogLevel::error, "test", "said");
+          node.wait_for_all();
+          make("second.log", "debug");
+        });
+        const std::string said = test::read_text(directory.path() / "first.log");
+        CHECK(said.find("test: said\n") != std::string::npos);
+        CHECK(said.find("below the level") == std::string::npos);
+        CHECK_FALSE(std::filesystem::exists(directory.path() / "second.log"));
+      },
+      "make_adapter opens the log of the cluster file*");
 }
 
 }  // namespace dpwa
