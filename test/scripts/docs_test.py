@@ -260,7 +260,6 @@ NUMBERS = [
         "dpwa/gossip/gossip_node.cpp",
         r"shortest_reply_bound = .*\((\d+)\)",
     ),
-    ("docs/SECURITY.md", r"at least (\d+) s; full pulls", "dpwa/gossip/gossip_node.cpp", r"shortest_reply_bound = .*\((\d+)\)"),
     ("docs/PROTOCOL.md", r"a pause of (\d+) ms between", "dpwa/engine/final_average.cpp", r"pause = .*\((\d+)\)"),
     ("docs/FIREWALL.md", r"The last (\d+) distances", "dpwa/rules/distance_bound.h", r"window = (\d+)"),
     ("docs/OPERATIONS.md", r"At most (\d+) such", "dpwa/log/log.h", r"most_in_a_period = (\d+)"),
