@@ -299,10 +299,11 @@ void Program::catch_up() {
     samples_->go_on_at(step, position_, step_together(config_));
   if (position_.step == step_before) return;
   log_move(step_before, position_.step);
-  // An earlier life of this node may have written the lines before.
-  if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
-  if (const auto why = plan_->nothing_left(position_, {"the run", step}))
+  if (const auto why = plan_->nothing_left(position_, {"the run", step})) {
     log(LogLevel::warn, "train", *why);
+    // An earlier process of this node may have written the lines of the whole run.
+    if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
+  }
 }
 
 int Program::run() {

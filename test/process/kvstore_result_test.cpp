@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -184,6 +185,8 @@ TEST_CASE("a worker that is started again counts the steps and samples of its ow
   const Json result = run.result(name);
   CHECK(result["steps"] == steps);
   CHECK((result["steps_made"] == steps) == ended);
+  CHECK(run.steps(name).size() == result["steps_made"]);  // the lines of the first one are kept
+  CHECK(std::filesystem::exists(run.folder() + "/w2.metrics.1.jsonl") == !ended);
   CHECK(result["samples"] == result["steps_made"].get<std::uint64_t>() * batch);
   CHECK(result["bytes_sent"] == result["steps_made"].get<std::uint64_t>() * model_bytes);
   CHECK(run.result("w1")["samples"] == steps * batch);
