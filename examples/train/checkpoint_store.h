@@ -17,7 +17,9 @@ namespace dpwa::train {
 //    8  4  version, 1
 //   12  4  CRC32C of the body
 //   16  8  bytes of the body
-//   24     body: u64 bytes of the run state, the run state as JSON, a LibTorch archive to the end
+//   24     body: u64 bytes of the run state, the run state as JSON {identity, position, adapter}
+//          (run_state.h), and to the end a LibTorch archive: "model", parameters and buffers by
+//          name; "optimizer", its state; "generator", that of the random numbers
 std::string checkpoint_header(std::string_view body);
 
 // The file is certainly not a whole checkpoint; the text states the damage.
