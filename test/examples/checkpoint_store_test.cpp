@@ -92,7 +92,9 @@ TEST_CASE_FIXTURE(Store,
                                         " were given up; it stays as *.kept"));
   for (const std::uint64_t step : {302, 304, 306}) store.save(step, "later");
   CHECK_FALSE(std::filesystem::exists(file("w1.300.ckpt")));
-  CHECK(train::read_checkpoint(file("w1.300.ckpt.kept")) == "given up");
+  std::filesystem::rename(file("w1.300.ckpt.kept"), file("w1.308.ckpt"));
+  CHECK(store.load_latest()->body == "given up");
+  std::filesystem::remove(file("w1.308.ckpt"));
   CHECK(store.load_latest()->body == "later");
 }
 
