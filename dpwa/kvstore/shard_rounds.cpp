@@ -271,6 +271,7 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
   };
   // Once the parts have been looked at and are finite, but their sum is not: no update.
   bool looked = false;
+  std::vector<Bytes> copies;
   while (!round.counted.empty()) {
     const bool finite = add_lent();
     if (std::ranges::any_of(round.lent, torn)) {
@@ -281,6 +282,9 @@ Bytes ShardEngine::gradient_of(const Held& held, Round& round, double& scale) {
     } else if (looked) {
       leave_out_all(round);
     } else {
+      // Their owners may write to them meanwhile.
+      for (Lent& part : round.lent)
+        part.values.bytes = copies.emplace_back(dpwa::copy_of(part.values.bytes));
       leave_out(round, not_finite);
       looked = true;
     }

@@ -304,7 +304,7 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
 }
 
 TEST_CASE("YAML faults and unreadable files are one line too") {
-  CHECK(error_of("a: [1,\nb: 2\n").starts_with("3: YAML syntax: "));
+  CHECK(error_of("a: [1,\nb: 2\n").starts_with("1: YAML syntax: "));
   CHECK(error_of("a: 1\n\tb: 2\n").starts_with("2: YAML syntax: "));
   CHECK(error_of(std::string(100000, '[')).find("YAML syntax: ") != std::string::npos);
   CHECK(error_of("") == " is empty; accepted: a map with at least 'nodes'");

@@ -144,7 +144,10 @@ TEST_CASE("what compression has held back stays when a push has no weight") {
         .front();
   };
   CHECK(value_after(0, 1.25F, 1) == 9.5F);
-  CHECK(value_after(1, 0, 0) == 9.5F);
+  // Nothing is updated, so the answer may come without the value.
+  const std::vector<float> nothing(3, 0);
+  outcome_of(client,
+             client.push("w", bytes_of(nothing), {1, 0, kvstore::Merge::mean, true, sgd(1)}));
   CHECK(value_after(2, 0, 1) == 9);
 }
 
