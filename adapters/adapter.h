@@ -49,8 +49,8 @@ class Adapter {
 
   // While the result lives, backward() adds only to the gradients of this node. Destroy it before
   // the backward pass of the last batch of a step; that pass then averages the sum. Without it a
-  // second backward pass before step() throws a std::logic_error where gradients leave the node,
-  // and under every back end once optimizer.step() was called in place of step().
+  // second backward pass before step() throws a std::logic_error under every back end: that is what
+  // a program does that calls optimizer.step() in place of step().
   [[nodiscard]] virtual Accumulation accumulate() { return {}; }
 
   // Number of samples in the batch of the next backward pass: the weight of its gradients in the

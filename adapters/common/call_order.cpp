@@ -3,9 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -32,15 +30,13 @@ class CallOrder : public Adapter {
  public:
   CallOrder(std::unique_ptr<Adapter> back_end, const NamedTensors& parameters)
       : back_end_(std::move(back_end)) {
-    watched_ = ends_of(parameters);
-    versions_.resize(watched_.size());
-    for (std::size_t i = 0; i < watched_.size(); ++i) {
+    const std::vector<at::Tensor> watched = ends_of(parameters);
+    passed_.resize(watched.size());
+    for (std::size_t i = 0; i < watched.size(); ++i) {
       hooks_.push_back(std::make_unique<BackwardHooks>(
-          std::vector{watched_[i]},
-          [this, i](std::size_t) {
-            if (is_watching()) versions_[i] = watched_[i]._version();
-          },
-          [this, i] { require_same_weights(i); }));
+          std::vector{watched[i]},
+          [this, i](std::size_t) { passed_[i] = passed_[i] || is_watching(); },
+          [this, i] { require_first_pass(i); }));
     }
   }
 
@@ -148,12 +144,9 @@ class CallOrder : public Adapter {
   bool is_watching() const {
     return phase_ != Phase::made && phase_ != Phase::left && accumulating_ == 0;
   }
-  void begin_step() { std::fill(versions_.begin(), versions_.end(), std::nullopt); }
-  // Passes may add up, or be dropped, where gradients stay on the node. The program's optimizer
-  // must not run between two of one step.
-  void require_same_weights(std::size_t i) const {
-    if (is_watching() && versions_[i] && *versions_[i] != watched_[i]._version())
-      refuse_second_pass();
+  void begin_step() { std::fill(passed_.begin(), passed_.end(), false); }
+  void require_first_pass(std::size_t watched) const {
+    if (is_watching() && passed_[watched]) refuse_second_pass();
   }
   // An adapter that has left stays so.
   void move_to(Phase next) {
@@ -163,8 +156,7 @@ class CallOrder : public Adapter {
   const std::unique_ptr<Adapter> back_end_;
   Phase phase_ = Phase::made;
   unsigned accumulating_ = 0;  // results of accumulate() that live
-  std::vector<at::Tensor> watched_;
-  std::vector<std::optional<std::int64_t>> versions_;  // of watched_ at the last pass of this step
+  std::vector<bool> passed_;   // of the watched parameters: the pass that counts was made
   std::vector<std::unique_ptr<BackwardHooks>> hooks_;  // one for each of them
 };
 

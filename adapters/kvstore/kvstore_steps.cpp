@@ -76,7 +76,9 @@ void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || dropped_) return;
   if (fired_[index] || averaged_) {
     in_backward_.clear();  // step() takes what has left
-    refuse_second_pass();
+    throw std::logic_error(
+        "a second backward pass before step(): its gradients would stay on this node; accepted: "
+        "accumulate() around all but the last");
   }
   if (accumulating_) return;
   fired_[index] = true;
