@@ -48,9 +48,8 @@ class Adapter {
   virtual void average_gradients() {}
 
   // While the result lives, backward() adds only to the gradients of this node. Destroy it before
-  // the backward pass of the last batch of a step; that pass then averages the sum. Without it a
-  // second backward pass before step() throws a std::logic_error under every back end: that is what
-  // a program does that calls optimizer.step() in place of step().
+  // the backward pass of the last batch of a step; that pass then averages the sum. No effect when
+  // gradients stay on the node.
   [[nodiscard]] virtual Accumulation accumulate() { return {}; }
 
   // Number of samples in the batch of the next backward pass: the weight of its gradients in the

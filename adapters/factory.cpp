@@ -42,7 +42,7 @@ std::unique_ptr<Adapter> make_back_end(const Config& config, torch::nn::Module& 
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
   refuse_frozen(model);
   if (!log_is_open()) open_log(config).use();
-  return with_call_order(make_back_end(config, model), parameters_of(model));
+  return with_call_order(make_back_end(config, model));
 }
 
 }  // namespace dpwa

@@ -1,44 +1,15 @@
 #include "adapters/common/call_order.h"
 
-#include <ATen/core/Tensor.h>
-
-#include <algorithm>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
-
-#include "adapters/common/backward_hooks.h"
 
 namespace dpwa {
 namespace {
 
-// The first and the last parameter that are trained: hooks on all would cost a back end whose
-// gradients stay on the node a part of each step.
-std::vector<at::Tensor> ends_of(const NamedTensors& parameters) {
-  std::vector<at::Tensor> ends;
-  for (const auto& [name, parameter] : parameters) {
-    if (!parameter.requires_grad()) continue;
-    if (ends.size() == 2) ends.pop_back();
-    ends.push_back(parameter);
-  }
-  return ends;
-}
-
 class CallOrder : public Adapter {
  public:
-  CallOrder(std::unique_ptr<Adapter> back_end, const NamedTensors& parameters)
-      : back_end_(std::move(back_end)) {
-    const std::vector<at::Tensor> watched = ends_of(parameters);
-    passed_.resize(watched.size());
-    for (std::size_t i = 0; i < watched.size(); ++i) {
-      hooks_.push_back(std::make_unique<BackwardHooks>(
-          std::vector{watched[i]},
-          [this, i](std::size_t) { passed_[i] = passed_[i] || is_watching(); },
-          [this, i] { require_first_pass(i); }));
-    }
-  }
+  explicit CallOrder(std::unique_ptr<Adapter> back_end) : back_end_(std::move(back_end)) {}
 
   void start() override {
     if (phase_ == Phase::left) throw std::logic_error("start() after finish() or leave()");
@@ -74,9 +45,7 @@ class CallOrder : public Adapter {
   }
   Accumulation accumulate() override {
     after_start("accumulate()");
-    ++accumulating_;
-    auto of_back_end = std::make_shared<Accumulation>(back_end_->accumulate());
-    return Accumulation([this, of_back_end] { --accumulating_; });
+    return back_end_->accumulate();
   }
   void set_batch_size(std::uint64_t samples) override {
     after_start("set_batch_size()");
@@ -91,7 +60,6 @@ class CallOrder : public Adapter {
     after_start("step()");
     outside_halves("step()");
     move_to(Phase::between_steps);
-    begin_step();
     return back_end_->step(optimizer, loss);
   }
   void update_send(const torch::Tensor& loss) override {
@@ -99,7 +67,6 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::in_halves)
       throw std::logic_error("update_send() was called twice in one step");
     move_to(Phase::in_halves);
-    begin_step();
     back_end_->update_send(loss);
   }
   StepReport update_wait(const torch::Tensor& loss) override {
@@ -141,13 +108,6 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::in_halves)
       throw std::logic_error(call + " between update_send() and update_wait()");
   }
-  bool is_watching() const {
-    return phase_ != Phase::made && phase_ != Phase::left && accumulating_ == 0;
-  }
-  void begin_step() { std::fill(passed_.begin(), passed_.end(), false); }
-  void require_first_pass(std::size_t watched) const {
-    if (is_watching() && passed_[watched]) refuse_second_pass();
-  }
   // An adapter that has left stays so.
   void move_to(Phase next) {
     if (phase_ != Phase::left) phase_ = next;
@@ -155,16 +115,12 @@ class CallOrder : public Adapter {
 
   const std::unique_ptr<Adapter> back_end_;
   Phase phase_ = Phase::made;
-  unsigned accumulating_ = 0;  // results of accumulate() that live
-  std::vector<bool> passed_;   // of the watched parameters: the pass that counts was made
-  std::vector<std::unique_ptr<BackwardHooks>> hooks_;  // one for each of them
 };
 
 }  // namespace
 
-std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end,
-                                         const NamedTensors& parameters) {
-  return std::make_unique<CallOrder>(std::move(back_end), parameters);
+std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end) {
+  return std::make_unique<CallOrder>(std::move(back_end));
 }
 
 }  // namespace dpwa

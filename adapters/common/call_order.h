@@ -3,16 +3,13 @@
 #include <memory>
 
 #include "adapters/adapter.h"
-#include "adapters/common/module_tensors.h"
 
 namespace dpwa {
 
 // The same adapter, whose methods throw std::logic_error for a call at the wrong time, in the same
 // words for every back end: what belongs before start() and comes after it or the other way round,
-// a second start(), the halves of a step in another order or around step(), a second
-// average_gradients() in a step, and a second backward pass without accumulate(). After finish() or
-// leave() it passes all on. `parameters`: of the model.
-std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end,
-                                         const NamedTensors& parameters);
+// a second start(), the halves of a step in another order or around step(), and a second
+// average_gradients() in a step. After finish() or leave() it passes all on.
+std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end);
 
 }  // namespace dpwa

@@ -16,7 +16,6 @@
 namespace dpwa {
 namespace {
 
-using test::add_backward;
 using test::BackEnd;
 using test::backward;
 using test::Circle;
@@ -218,38 +217,6 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
       CHECK_NOTHROW(wait(*adapter));
       check_refused(*adapter,
                     {{"start() after finish() or leave()", [](Adapter& a) { a.start(); }}});
-    });
-  });
-}
-
-TEST_CASE("a second backward pass of a step is one error for all back ends") {
-  for_every_back_end([](const BackEnd& back_end, at::Device device) {
-    run_nodes(back_end, [&](Participant& node) {
-      Net model(node.index, device);
-      const auto optimizer = momentum_sgd(model);
-      Circle circle(node.index, device);
-      const auto adapter = make_adapter(node.config, model);
-      for (int pass = 0; pass < 2; ++pass) add_backward(model, circle);
-      adapter->start();
-      node.wait_for_all();
-      for (int step = 0; step < 3; ++step) {
-        CAPTURE(step);
-        optimizer->zero_grad();
-        {
-          const Accumulation all_but_the_last = adapter->accumulate();
-          for (int pass = 0; pass < 2; ++pass) CHECK_NOTHROW(add_backward(model, circle));
-        }
-        const auto loss = add_backward(model, circle);
-        if (back_end.nodes == 1) optimizer->step();  // in place of the adapter's
-        CHECK_THROWS_WITH_AS(add_backward(model, circle),
-                             doctest::Contains("a second backward pass before step(): "),
-                             std::logic_error);
-        adapter->step(*optimizer, loss);
-        adapter->step(*optimizer, backward(*optimizer, model, circle));
-      }
-      node.wait_for_all();
-      adapter->finish();
-      for (int pass = 0; pass < 2; ++pass) CHECK_NOTHROW(add_backward(model, circle));
     });
   });
 }
