@@ -168,7 +168,8 @@ supervise() {
       --) break ;;
     esac
   done
-  command -v python3 >/dev/null || die "$(basename -- "$0") needs python3" 2
-  exec python3 -ES "${bytecode[@]}" "$repository/scripts/supervise.py" "$command" "$0" "$binaries" "$runs_folder" \
+  local python=$repository/.venv/bin/python3  # python3 of the PATH may be a slow wrapper
+  [[ -x $python ]] || python=$(command -v python3) || die "$(basename -- "$0") needs python3" 2
+  exec "$python" -ES "${bytecode[@]}" "$repository/scripts/supervise.py" "$command" "$0" "$binaries" "$runs_folder" \
     "$state_root" "$@"
 }
