@@ -11,6 +11,7 @@
 #include "adapters/collective/step_message.h"
 #include "test/adapters/collective/training_nodes.h"
 #include "test/support/log_file.h"
+#include "test/support/moving_host.h"
 
 // What keeps the models of a group equal, and what ends a run whose models are not.
 namespace dpwa {
@@ -111,6 +112,43 @@ TEST_CASE("a newcomer takes over the optimizer's state though its first group co
       },
       [](Config& config) { config.collective.on_lost_rank = OnLostRank::shrink; });
   check_equal_at_common_clocks(of_newcomer, of_first);
+}
+
+// Rank 2 ends, and its name leads to another address when it comes back.
+TEST_CASE("a rank that comes back at another address takes part again") {
+  MovingHost name("rank.test", "127.0.0.1");
+  const Data data = data_of(32);
+  auto models = models_of<Net>(3, 5);
+  Net returned(6);
+  std::atomic<bool> entered = false;
+  const auto at = [](Config config, const std::string& address) {
+    config.nodes[2].host = "rank.test";
+    config.nodes[2].addresses = {address};
+    config.nodes[2].bind_address = address;
+    config.collective.on_lost_rank = OnLostRank::shrink;
+    return config;
+  };
+  run(3, [&](int rank, const Config& config) {
+    Net& model = *models[static_cast<std::size_t>(rank)];
+    const auto optimizer = momentum(model);
+    auto adapter = make_adapter(at(config, "127.0.0.1"), model);
+    adapter->start();
+    make_steps(*adapter, 0, model, *optimizer, data, 3);
+    if (rank == 2) {
+      adapter.reset();
+      name.move("127.0.0.2");
+      const auto fresh = momentum(returned);
+      adapter = make_adapter(at(config, "127.0.0.2"), returned);
+      adapter->start();
+      make_steps(*adapter, 0, returned, *fresh, data, 5);
+      entered = true;
+      adapter->finish();
+      return;
+    }
+    while (!entered) make_steps(*adapter, 0, model, *optimizer, data, 1);
+    adapter->finish();
+  });
+  CHECK(torch::equal(flat(returned), flat(*models[0])));
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
+#include "test/support/moving_host.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -25,6 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using net::ResolvePauses;
+using test::MovingHost;
 using test::PullingNode;
 using test::ServedNode;
 
@@ -54,39 +56,6 @@ class FullQueue {
   boost::asio::io_context io_;
   boost::asio::ip::tcp::acceptor acceptor_;
   std::vector<boost::asio::ip::tcp::socket> callers_;
-};
-
-// The one name that the resolver knows, and where it is.
-class Moving {
- public:
-  explicit Moving(std::string host, const std::string& address)
-      : double_([host = std::move(host), at = at_](const std::string& asked) {
-          const MutexLock lock(at->mutex);
-          Resolved resolved;
-          ++at->asked;
-          if (asked == host && !at->address.empty()) resolved.addresses = {at->address};
-          if (resolved.addresses.empty()) resolved.error = "unknown";
-          return resolved;
-        }) {
-    move(address);
-  }
-  void move(const std::string& address) {
-    const MutexLock lock(at_->mutex);
-    at_->address = address;
-  }
-  int asked() const {
-    const MutexLock lock(at_->mutex);
-    return at_->asked;
-  }
-
- private:
-  struct Place {
-    Mutex mutex;
-    std::string address;
-    int asked = 0;
-  };
-  std::shared_ptr<Place> at_ = std::make_shared<Place>();
-  ResolverDouble double_;
 };
 
 }  // namespace
@@ -159,7 +128,7 @@ TEST_CASE("a peer is reached whose first address does not answer, within one dea
 }
 
 TEST_CASE("a peer without a host name keeps its addresses, one with a name has the last answer") {
-  Moving name("names.test", "127.0.0.8");
+  MovingHost name("names.test", "127.0.0.8");
   CHECK(net::addresses_now({"w1", {"127.0.0.1"}, 1}) == std::vector<std::string>{"127.0.0.1"});
   const PeerAddress peer{"w1", {"127.0.0.1"}, 1, "names.test"};
   CHECK(net::addresses_now(peer) == peer.addresses);
@@ -176,7 +145,7 @@ TEST_CASE("a peer without a host name keeps its addresses, one with a name has t
 
 TEST_CASE("a peer that has moved to another address is pulled from there") {
   const test::LogFile log;
-  Moving name("moved.test", "127.0.0.1");
+  MovingHost name("moved.test", "127.0.0.1");
   auto first = std::make_unique<ServedNode>(16, bound_to("127.0.0.1", 0));
   const std::uint16_t port = first->port();
   PullingNode node({{"w1", {"127.0.0.1"}, port, "moved.test"}});
@@ -190,7 +159,7 @@ TEST_CASE("a peer that has moved to another address is pulled from there") {
 }
 
 TEST_CASE("a peer whose address another node has by now is looked for as well") {
-  Moving name("taken.test", "127.0.0.2");
+  MovingHost name("taken.test", "127.0.0.2");
   const auto port = net::free_ports(1).front();
   const ServedNode taker(16, bound_to("127.0.0.1", port));  // as w1
   PullingNode node({{"w3", {"127.0.0.1"}, port, "taken.test"}});
@@ -214,7 +183,7 @@ TEST_CASE("a resolver that does not answer holds no pull up, and ends no later t
 }
 
 TEST_CASE("the status of a node that has moved is asked for at its new address") {
-  Moving name("asked.test", "127.0.0.2");
+  MovingHost name("asked.test", "127.0.0.2");
   const auto port = net::free_ports(1).front();
   const ServedNode there(16, bound_to("127.0.0.2", port));
   const std::vector<PeerAddress> nodes{{"w1", {"127.0.0.1"}, port, "asked.test"}};
@@ -223,7 +192,7 @@ TEST_CASE("the status of a node that has moved is asked for at its new address")
 }
 
 TEST_CASE("the membership takes up where a host name of the file leads to") {
-  Moving name("listed.test", "127.0.0.2");
+  MovingHost name("listed.test", "127.0.0.2");
   const auto claim_of = [](const std::string& seed, const std::string& address) {
     MemberClaim claim;
     claim.name = seed;
@@ -252,7 +221,7 @@ TEST_CASE("the membership takes up where a host name of the file leads to") {
 }
 
 TEST_CASE("a gossip node that comes back at another address mixes with the others again") {
-  Moving name("node.test", "127.0.0.1");
+  MovingHost name("node.test", "127.0.0.1");
   const auto ports = net::free_ports(2);
   const auto config_of = [&](std::size_t self, const std::string& address) {
     Config config = test::loopback_config(ports, self);
@@ -282,7 +251,7 @@ TEST_CASE("a gossip node that comes back at another address mixes with the other
 }
 
 TEST_CASE("a node joins by a name that becomes known while it tries") {
-  Moving name("seed.test", "");
+  MovingHost name("seed.test", "");
   const auto ports = net::free_ports(2);
   test::VectorNode runs(test::loopback_config({ports[0]}, 0), 8);
   runs.gossip().start();
