@@ -1,13 +1,17 @@
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
 #include "adapters/common/call_order.h"
 #include "adapters/common/module_tensors.h"
+#include "dpwa/config/node_threads.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa {
 
@@ -21,6 +25,17 @@ void refuse_frozen(const torch::nn::Module& model) {
   throw std::invalid_argument("all " + std::to_string(parameters.size()) +
                               " parameters of the model are frozen: requires_grad has to be true "
                               "for those that are to be trained before make_adapter()");
+}
+
+// More threads than the node's part of its host wait for those of its neighbours.
+void warn_of_threads(const Config& config) {
+  if (config.backend == Backend::null || config.nodes.empty()) return;
+  const int own = node_threads(config);
+  if (at::get_num_threads() <= own) return;
+  log(LogLevel::warn, "adapter",
+      std::to_string(at::get_num_threads()) +
+          " threads compute, and this node's part of its host is " + std::to_string(own) +
+          ": call at::set_num_threads(dpwa::node_threads(config)) first");
 }
 
 std::unique_ptr<Adapter> make_back_end(const Config& config, torch::nn::Module& model) {
@@ -42,7 +57,9 @@ std::unique_ptr<Adapter> make_back_end(const Config& config, torch::nn::Module& 
 std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& model) {
   refuse_frozen(model);
   if (!log_is_open()) open_log(config).use();
-  return with_call_order(make_back_end(config, model));
+  auto back_end = make_back_end(config, model);
+  warn_of_threads(config);
+  return with_call_order(std::move(back_end));
 }
 
 }  // namespace dpwa

@@ -35,6 +35,7 @@ std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
 
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
+      model_(model),
       flat_(model, FlatParameters::Strides::kept,
             [this](std::size_t bytes) { return allocate(bytes); }),
       losses_(flat_.device()) {
@@ -86,6 +87,7 @@ void GossipAdapter::start() {
     if (restored_) gossip_->restore(*restored_);
   }
   gossip_->start();
+  missing_steps_.emplace(parameters_of(model_));
   phase_ = Phase::running;
 }
 
@@ -98,6 +100,7 @@ StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::
 void GossipAdapter::update_send(const torch::Tensor& loss) {
   if (is_running()) {
     flat_.check();
+    missing_steps_->step();
     gossip_->update_send(losses_.read(loss));
     sent_loss_ = loss;
   }
@@ -132,6 +135,7 @@ FinishReport GossipAdapter::finish() {
 
 void GossipAdapter::leave() {
   gossip_->leave();
+  missing_steps_.reset();
   if (phase_ == Phase::running) phase_ = Phase::left;
 }
 

@@ -8,6 +8,7 @@
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
 #include "adapters/common/loss_reader.h"
+#include "adapters/gossip/missing_steps.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -45,6 +46,7 @@ class GossipAdapter : public Adapter {
   bool is_running() const { return phase_ == Phase::running; }
 
   const Config config_;
+  const torch::nn::Module& model_;
   std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process
   FlatParameters flat_;
   LossReader losses_;
@@ -53,6 +55,7 @@ class GossipAdapter : public Adapter {
   std::map<std::string, std::string> settings_;  // of require_same()
   bool marked_ = false;                          // since gossip_ was made
   std::optional<GossipState> restored_;
+  std::optional<MissingSteps> missing_steps_;  // while it is running
   Phase phase_ = Phase::made;
   FinishReport finished_;
   torch::Tensor sent_loss_;  // to update_send, until update_wait

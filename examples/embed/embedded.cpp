@@ -33,7 +33,7 @@ int main(int argc, char** argv) try {
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
 
   auto config = dpwa::load_config(argv[1], argv[2]);  // dpwa
-  at::set_num_threads(dpwa::node_threads(config));    // dpwa: nodes of one host share its cores
+  at::set_num_threads(dpwa::node_threads(config));    // for nodes that share a host
   auto adapter = dpwa::make_adapter(config, *model);  // dpwa: the YAML decides the back end
   adapter->start();                                   // dpwa: common weights everywhere
   for (int step = 1; step <= 500; ++step) {

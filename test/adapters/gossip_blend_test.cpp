@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
@@ -11,6 +12,7 @@
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/allocations.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -333,6 +335,43 @@ TEST_CASE(
     REQUIRE(report.outcome == Outcome::mixed);
   }
   CHECK(allocated == steps);
+}
+
+TEST_CASE("a program that calls its optimizer in place of step() is told that it trains alone") {
+  const std::string words =
+      "backward passes without a step(): unless they add up, this node trains alone";
+  const auto model = std::make_shared<Net>();
+  GossipAdapter adapter(test::loopback_config(net::free_ports(1), 0), *model);
+  const auto passes = [&](unsigned count) {
+    for (unsigned i = 0; i < count; ++i)
+      model->out(model->hidden(torch::ones({2, 4}))).sum().backward();
+  };
+  const test::LogFile log;
+  passes(MissingSteps::most_passes);
+  adapter.start();
+  passes(MissingSteps::most_passes - 1);  // added up
+  adapter.update_send(torch::ones({}));
+  adapter.update_wait({});
+  passes(MissingSteps::most_passes - 1);
+  CHECK_FALSE(log.has(words));
+  passes(MissingSteps::most_passes);
+  CHECK(log.count(words) == 1);
+  adapter.leave();
+  passes(2 * MissingSteps::most_passes);
+  CHECK(log.count(words) == 1);
+}
+
+TEST_CASE("a program with more threads than its node's part of the host is told so") {
+  Config config = test::loopback_config(net::free_ports(1), 0);
+  config.nodes[0].cores = {0};
+  for (const int threads : {1, 2}) {
+    const test::LogFile log;
+    at::set_num_threads(threads);
+    const auto model = vector_module(torch::ones({3}).requires_grad_());
+    make_adapter(config, *model);
+    CHECK(log.has("set_num_threads") == (threads == 2));
+  }
+  at::set_num_threads(1);
 }
 
 }  // namespace dpwa
