@@ -26,7 +26,7 @@ INTERVAL = 0.25  # seconds
 SMOOTHING = 0.05  # weight of the newest step in the loss shown
 COLUMNS = ("node", "step", "loss", "accuracy\n%", "clock", "pulls\nok", "pulls\nfailed", "peer", "factor", "waited\nms")
 OF_PULLS = {"clock", "pulls\nok", "pulls\nfailed", "peer", "factor"}
-WITHOUT_PULLS = {"averaged", "updated", "late"}  # outcomes of the back ends collective and kvstore
+WITHOUT_PULLS = {"averaged", "updated", "dropped"}  # outcomes of the back ends collective and kvstore
 
 
 @dataclass

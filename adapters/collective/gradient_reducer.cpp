@@ -154,10 +154,7 @@ void GradientReducer::State::fired(std::size_t index) {
 }
 
 void GradientReducer::State::require_no_second_pass() const {
-  if (accumulating_ || !landed_) return;
-  throw std::logic_error(
-      "a second backward pass before step(): its gradients would stay on this node; accepted: "
-      "accumulate() around all but the last");
+  if (!accumulating_ && landed_) refuse_second_pass();
 }
 
 void GradientReducer::State::begin() {

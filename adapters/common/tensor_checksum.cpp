@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 
+#include "adapters/common/tensor_bytes.h"
 #include "dpwa/base/checksum.h"
 
 namespace dpwa {
@@ -11,22 +12,18 @@ namespace {
 constexpr std::size_t piece_bytes = 64;
 constexpr std::size_t max_pieces = 64;
 
-std::span<const std::byte> bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 }  // namespace
 
 std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors) {
   Crc32c sum;
-  for (const at::Tensor& tensor : tensors) sum.update(bytes_of(tensor.cpu()));
+  for (const at::Tensor& tensor : tensors) sum.update(const_bytes_of(tensor.cpu()));
   return sum.value();
 }
 
 std::uint32_t checksum_of_sample(const at::Tensor& tensor) {
   if (tensor.layout() == at::kSparse) return checksum_of_sample(tensor._values());
   if (!tensor.is_cpu() || !tensor.is_non_overlapping_and_dense()) return 0;
-  const std::span<const std::byte> all = bytes_of(tensor);
+  const std::span<const std::byte> all = const_bytes_of(tensor);
   if (all.size() <= max_pieces * piece_bytes) return crc32c(all);
   Crc32c sum;
   for (std::size_t i = 0; i < max_pieces; ++i)

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "adapters/common/tensor_bytes.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/log/log.h"
 
@@ -130,7 +131,7 @@ void DistStore::forget_abandoned() {
 void DistStore::end(PushUnderWay& push, Outcome outcome) {
   if (outcome.left_out) left_out_ = true;
   const bool refused = is_error(outcome.kind);
-  const bool dropped = outcome.left_out || outcome.kind == AnswerKind::late ||
+  const bool dropped = outcome.left_out || outcome.kind == AnswerKind::dropped ||
                        outcome.kind == AnswerKind::not_finite;
   if (dropped) {
     ++dropped_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/dist_calls.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/store_settings.h"

@@ -184,7 +184,7 @@ class KvstoreAdapter : public Adapter {
 
   // --- of all steps
   kvclient::ValueTraffic moved_;
-  std::uint64_t late_ = 0;
+  std::uint64_t steps_dropped_ = 0;
   std::uint64_t not_finite_ = 0;
   std::uint64_t buffers_not_finite_ = 0;  // steps
   bool warned_of_change_ = false;

@@ -22,7 +22,7 @@ std::optional<std::uint32_t> KvstoreAdapter::checksum_of_weights() const {
 // A difference never heals, and spoils the model. A worker whose numbers did not count in this step
 // has nothing to compare.
 void KvstoreAdapter::require_equal_weights(const kvstore::ExchangeReport& exchanged) {
-  const bool counts = exchanged.complete() && !exchanged.late && samples_ > 0;
+  const bool counts = exchanged.complete() && !exchanged.dropped && samples_ > 0;
   if (!counts || gradients_->has_equal_checksums()) return;
   leave();
   throw std::runtime_error(

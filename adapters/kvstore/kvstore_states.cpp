@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/kvstore_adapter.h"
 #include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
@@ -141,8 +142,8 @@ void KvstoreAdapter::give_weights(ExchangeReport& report) {
     }
     const at::Tensor value = kvstore::dense_on(parameters_[i].second, at::kCPU);
     tickets.push_back(session_->client().place_states(
-        parameters_[i].first, messages_of(shape_of(i), state.value_or(without_optimizer()),
-                                          kvstore::const_bytes_of(value))));
+        parameters_[i].first,
+        messages_of(shape_of(i), state.value_or(without_optimizer()), const_bytes_of(value))));
   }
   wait_placed(tickets, report);
   if (report.complete()) write_note({TransferNote::Kind::given, step_, self().incarnation}, report);

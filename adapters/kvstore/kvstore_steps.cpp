@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/common/backward_hooks.h"
 #include "adapters/kvstore/kvstore_adapter.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/kvstore/optimizer.h"
@@ -76,9 +77,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || dropped_) return;
   if (fired_[index] || averaged_) {
     in_backward_.clear();  // step() takes what has left
-    throw std::logic_error(
-        "a second backward pass before step(): its gradients would stay on this node; accepted: "
-        "accumulate() around all but the last");
+    refuse_second_pass();
   }
   if (accumulating_) return;
   fired_[index] = true;
@@ -144,7 +143,7 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
     return leave();
   }
   if (exchanged.left_out) return rejoin();
-  if (exchanged.late) report_.outcome = Outcome::late;
+  if (exchanged.dropped) report_.outcome = Outcome::dropped;
   if (exchanged.buffers_not_finite && buffers_not_finite_++ % 100 == 0) {
     log(LogLevel::warn, "kvstore",
         "buffers of this node's model are not finite: their changes did not count, in " +
@@ -159,7 +158,7 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
 // The gradients of this step belong to old weights and are dropped.
 void KvstoreAdapter::rejoin() {
   dropped_ = true;
-  report_.outcome = Outcome::late;
+  report_.outcome = Outcome::dropped;
   // The program may be about to call its optimizer.
   if (!by_servers() && by_halves_) {
     leave();
@@ -313,9 +312,9 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
     moved_.sent += report.sent;
     begin_at(dropped_ ? step_ : step_ + 1);
   }
-  if (report.outcome == Outcome::late && late_++ % 100 == 0) {
+  if (report.outcome == Outcome::dropped && steps_dropped_++ % 100 == 0) {
     log(LogLevel::warn, "kvstore",
-        std::to_string(late_) +
+        std::to_string(steps_dropped_) +
             " steps of this node so far came too late: their gradients were "
             "dropped");
   }
@@ -355,7 +354,7 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
                            {"bytes_received", moved_.received},
                            {"bytes_sent", moved_.sent},
                            {"finishing", finishing_},
-                           {"late", late_},
+                           {"dropped", steps_dropped_},
                            {"not_finite", not_finite_}}
                 .dump());
   if (loss.defined() && loss.numel() == 1 && loss.is_cpu()) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/merge.h"
 #include "dpwa/config/names.h"
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <stdexcept>
 
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/equal_weights.h"
 #include "adapters/kvstore/torch_values.h"
 

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/snapshot/finite.h"
 
@@ -50,7 +51,7 @@ bool whole(const std::vector<SharedBytes>& slices) {
 void ExchangeReport::add(const ExchangeReport& other) {
   stopped |= other.stopped;
   left_out |= other.left_out;
-  late |= other.late;
+  dropped |= other.dropped;
   not_finite |= other.not_finite;
   buffers_not_finite |= other.buffers_not_finite;
   waited += other.waited;
@@ -228,7 +229,7 @@ bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& r
   }
   if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
   report.left_out |= outcome->left_out;
-  report.late |= outcome->kind == AnswerKind::late;
+  report.dropped |= outcome->kind == AnswerKind::dropped;
   (entry.buffers ? report.buffers_not_finite : report.not_finite) |=
       outcome->kind == AnswerKind::not_finite;
   if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;

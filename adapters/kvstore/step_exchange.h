@@ -24,7 +24,7 @@ namespace dpwa::kvstore {
 struct ExchangeReport {
   bool stopped = false;     // told to stop while it waited; not all values have arrived
   bool left_out = false;    // the others went on without this worker; not all values have arrived
-  bool late = false;        // a push came after its round was closed, and was dropped
+  bool dropped = false;     // a push came after its round was closed, and was dropped
   bool not_finite = false;  // a push of a gradient was refused
   bool buffers_not_finite = false;
   Duration waited{};

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/kvstore/values.h"
 

@@ -103,14 +103,6 @@ at::Tensor dense_on(const at::Tensor& tensor, at::Device device) {
   return values.to(device).contiguous();
 }
 
-std::span<std::byte> bytes_of(at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
-}
-
-std::span<const std::byte> const_bytes_of(const at::Tensor& tensor) {
-  return {static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes()};
-}
-
 std::vector<OptimizerOptions> options_of(const torch::optim::Optimizer& optimizer) {
   std::vector<OptimizerOptions> groups;
   for (const auto& group : optimizer.param_groups())

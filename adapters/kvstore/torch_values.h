@@ -2,8 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstddef>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -31,10 +29,6 @@ ValueSpec spec_of(const at::Tensor& tensor, const std::string& what);
 // The same values, dense, contiguous, on `device` and without gradient; the tensor itself if it is
 // all that. The rows of a sparse tensor are summed in fp32, or in fp64 for fp64.
 at::Tensor dense_on(const at::Tensor& tensor, at::Device device);
-
-// The memory of a dense contiguous tensor in host memory.
-std::span<std::byte> bytes_of(at::Tensor& tensor);
-std::span<const std::byte> const_bytes_of(const at::Tensor& tensor);
 
 // The servers and local stores do not have this optimizer.
 struct UnknownOptimizer : KVStoreError {

@@ -77,7 +77,7 @@ class StoreWorker : public Exchanger {
     if (!outcome) throw std::runtime_error("the store did not answer in time");
     if (outcome->left_out) throw std::runtime_error("the worker was left out");
     if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
-    if (outcome->kind == kvstore::AnswerKind::late ||
+    if (outcome->kind == kvstore::AnswerKind::dropped ||
         outcome->kind == kvstore::AnswerKind::not_finite)
       throw std::runtime_error("a push did not count");
     return std::move(*outcome);

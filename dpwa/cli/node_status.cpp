@@ -80,7 +80,7 @@ std::string notes(const NodeStatus& node) {
   note(count_in(document, "ledger_passed_over"), "passed over");
   if (flag_in(store, "finishing") && raw_text(document, "state") == "training")
     text += (text.empty() ? "" : ", ") + std::string("done, waits for others");
-  note(count_in(store, "late"), "late");
+  note(count_in(store, "dropped"), "dropped");
   note(count_in(store, "not_finite"), "not finite");
   if (const std::string whom = field_text(document, "waits_for"); whom != "-")
     text += (text.empty() ? "waits for " : ", waits for ") + whom;

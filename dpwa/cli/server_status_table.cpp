@@ -38,7 +38,7 @@ std::string notes_on(const Json& document) {
   };
   if (const std::size_t waiting = size_of_list(document, "at_end"); waiting > 0)
     note(std::to_string(waiting) + " at the end");
-  count("late", "late");
+  count("dropped", "dropped");
   count("not_finite", "not finite");
   count("protocol_errors", "errors");
   count("without_replica", "without replica");

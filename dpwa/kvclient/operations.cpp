@@ -21,7 +21,7 @@ kvstore::SharedBytes land(std::span<std::byte> target, std::span<const std::byte
 int rank_of(AnswerKind kind) {
   if (kvstore::is_error(kind)) return 3;
   if (kind == AnswerKind::not_finite) return 2;
-  return kind == AnswerKind::late ? 1 : 0;
+  return kind == AnswerKind::dropped ? 1 : 0;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ using Ticket = std::uint64_t;
 struct Outcome {
   // The call was not done, because the others went on without this worker.
   bool left_out = false;
-  // The worst of the slices: counted < late < not_finite < errors.
+  // The worst of the slices: counted < dropped < not_finite < errors.
   kvstore::AnswerKind kind = kvstore::AnswerKind::counted;
   std::string problem;        // one line, if is_error(kind)
   std::uint64_t version = 0;  // the lowest version of the slices

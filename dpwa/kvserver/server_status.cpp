@@ -32,7 +32,7 @@ std::string server_status(const LocalProcess& local, const kvstore::ServerEngine
   status["bytes"] = shard.bytes();
   status["memory_bytes"] = memory_bytes;
   status["updates"] = counts.updates;
-  status["late"] = counts.late;
+  status["dropped"] = counts.dropped;
   status["duplicates"] = counts.duplicates;
   status["not_finite"] = counts.not_finite;
   status["without_replica"] = shard.without_replica();

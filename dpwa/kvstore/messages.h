@@ -120,7 +120,7 @@ enum class AnswerKind : std::uint8_t {
   created = 1,   // INIT: the key is there
   received = 2,  // PUSH: counted when the round closes; the worker keeps it until then
   counted = 3,   // PUSH: part of the value, and stored by the replica
-  late = 4,      // PUSH: its round was closed without it; dropped
+  dropped = 4,   // PUSH: its round was closed without it
   // PUSH: refused; the round is closed without its worker. Also after `received`: the sum of the
   // round is not finite.
   not_finite = 5,

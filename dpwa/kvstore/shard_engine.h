@@ -53,7 +53,7 @@ ShardRules rules_of(KvstoreType type, std::uint64_t staleness = 0, bool replicas
 
 struct ShardCounts {
   std::uint64_t updates = 0;
-  std::uint64_t late = 0;
+  std::uint64_t dropped = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t not_finite = 0;
 };
@@ -80,7 +80,7 @@ class ShardEngine {
   const Epoch& epoch() const { return epoch_; }
 
   // Messages of workers; the answer has the same `tag`. The memory that a push lends must not
-  // change until the push is counted, late or refused, or a pull beyond its step is answered.
+  // change until the push is counted, dropped or refused, or a pull beyond its step is answered.
   void receive(const MemberId& from, std::uint64_t tag, Init message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, Push message, TimePoint now);
   void receive(const MemberId& from, std::uint64_t tag, const Pull& message, TimePoint now);

@@ -74,8 +74,8 @@ void ShardEngine::push_merged(Entry& entry, const MemberId& from, std::uint64_t 
   Waiter waiter{from.name, tag, AnswerKind::counted, message.step, message.wants_value};
   if (message.step < next_of(held.clocks, from)) return answer_duplicate(entry, waiter);
   if (message.step < held.round) {
-    ++counts_.late;
-    waiter.kind = AnswerKind::late;
+    ++counts_.dropped;
+    waiter.kind = AnswerKind::dropped;
     return answer(entry, waiter);
   }
   if (!held.rounds.contains(message.step)) {

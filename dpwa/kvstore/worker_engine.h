@@ -126,7 +126,7 @@ class WorkerEngine {
   struct Pushed {
     SliceId slice;
     std::uint64_t step = 0;
-    AnswerKind kind = AnswerKind::counted;  // or late, or not_finite
+    AnswerKind kind = AnswerKind::counted;  // or dropped, or not_finite
     std::uint64_t version = 0;
     SharedBytes values;  // if it wanted them
   };

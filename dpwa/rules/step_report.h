@@ -21,7 +21,7 @@ enum class Outcome {
   rejected,     // refused: other cluster or model, or unusable parameters
   averaged,     // no pull: the step's gradients are the mean over all nodes
   updated,      // no pull: servers took the step's gradients, and gave the current parameters
-  late,         // no pull: the others had gone on, and the step's gradients were dropped
+  dropped,      // no pull: the others had gone on, and the step's gradients were dropped
 };
 
 constexpr std::string_view to_string(Outcome outcome) {
@@ -36,8 +36,8 @@ constexpr std::string_view to_string(Outcome outcome) {
       return "averaged";
     case Outcome::updated:
       return "updated";
-    case Outcome::late:
-      return "late";
+    case Outcome::dropped:
+      return "dropped";
     case Outcome::timed_out:
       return "timed_out";
     case Outcome::unreachable:

@@ -48,7 +48,7 @@ std::string words_for(const StepReport& report) {
     return outcome + " over " + std::to_string(report.participants) +
            (of_servers ? " workers" : " nodes") + end;
   if (report.outcome == Outcome::updated) return outcome + " by the servers" + end;
-  if (report.outcome == Outcome::late) return outcome + ": its gradients did not count" + end;
+  if (report.outcome == Outcome::dropped) return outcome + ": its gradients did not count" + end;
   if (report.outcome == Outcome::rejected && of_servers)
     return outcome + ": its gradients are not finite" + end;
   if (report.outcome == Outcome::skipped && of_servers) return "alone, no other worker" + end;

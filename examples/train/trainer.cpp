@@ -77,7 +77,7 @@ std::optional<LoopEnd> Trainer::step() {
   ++position_.step;
   // Under the other back ends these are outcomes of pulls, which do not undo the step.
   const bool dropped = parts_.follows_clock &&
-                       (report.outcome == Outcome::late || report.outcome == Outcome::rejected);
+                       (report.outcome == Outcome::dropped || report.outcome == Outcome::rejected);
   (dropped ? position_.passed_over : position_.samples) += samples.size();
   const std::uint64_t own = position_.step;
   parts_.samples.settle(position_);

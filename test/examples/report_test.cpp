@@ -183,7 +183,7 @@ TEST_CASE("a step with servers says what became of its gradients, and nothing of
   const std::string begin = "w1  step 7/100  loss 0.5000  clock 0.0  ";
   CHECK(words(Outcome::averaged) == begin + "averaged over 3 workers  waited 1.2 ms\n");
   CHECK(words(Outcome::updated) == begin + "updated by the servers  waited 1.2 ms\n");
-  CHECK(words(Outcome::late) == begin + "late: its gradients did not count  waited 1.2 ms\n");
+  CHECK(words(Outcome::dropped) == begin + "dropped: its gradients did not count  waited 1.2 ms\n");
   CHECK(words(Outcome::rejected) ==
         begin + "rejected: its gradients are not finite  waited 1.2 ms\n");
   CHECK(words(Outcome::skipped) == begin + "alone, no other worker  waited 1.2 ms\n");

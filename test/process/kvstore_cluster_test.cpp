@@ -107,7 +107,7 @@ TEST_CASE("update: worker: killed and frozen workers come back with the weights 
   REQUIRE(store.reaches("w2", then + 30));
   store.at("w3").signal(SIGCONT);
   store.check_end({"w1", "w2", "w3"});
-  CHECK(store.count("w3", "late") >= 1);
+  CHECK(store.count("w3", "dropped") >= 1);
   CHECK(store.log("w3").find("left out, because this node was silent or hung") !=
         std::string::npos);
 }

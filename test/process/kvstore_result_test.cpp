@@ -154,7 +154,7 @@ TEST_CASE("samples and bytes of a worker that was left out are those that counte
   }
   // Some pushes of a step that was dropped may have come in time.
   CHECK(run.updates() >= counted * model_keys);
-  CHECK(run.updates() <= (counted + run.count("w2", "late")) * model_keys);
+  CHECK(run.updates() <= (counted + run.count("w2", "dropped")) * model_keys);
 }
 
 TEST_CASE("a worker that is started again counts the steps and samples of its own process") {

@@ -153,7 +153,7 @@ TEST_CASE("update: worker: one that was left out takes the weights of the others
               node.wait_for_all();
               if (node.index == 1) {
                 const StepReport report = step();
-                CHECK(report.outcome == Outcome::late);
+                CHECK(report.outcome == Outcome::dropped);
                 CHECK(report.clock >= 15);
                 end = report.clock + 30;
               }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/optimizer_terms.h"
 #include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"

@@ -66,14 +66,14 @@ TEST_CASE("the table of servers fits a terminal of 80 columns, with numbers of a
   server.document = cli::Json::parse(
       R"({"node": "server-1", "state": "up", "epoch": 1795747800123456, "workers": [{}, {}],
           "clock": 1234567, "slices": 1234, "bytes": 123456700000, "updates": 12345678,
-          "snapshot": {"number": 123456, "age_s": 12345}, "late": 7, "without_replica": 3})");
+          "snapshot": {"number": 123456, "age_s": 12345}, "dropped": 7, "without_replica": 3})");
   cli::NodeStatus absent{"server-2", "192.168.100.100:24000", "-", "Connection refused", {}};
   std::ostringstream out;
   cli::print_server_table({server, absent}, out);
   CAPTURE(out.str());
   std::istringstream lines(out.str());
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
-  CHECK(out.str().find("7 late, 3 without replica") != std::string::npos);
+  CHECK(out.str().find("7 dropped, 3 without replica") != std::string::npos);
   CHECK(out.str().find("1795747800123456") == std::string::npos);  // of use to programs alone
   CHECK(out.str().find("server-2  no answer: Connection refused; address 192.168.100.100:24000") !=
         std::string::npos);

@@ -121,7 +121,7 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
       node("worker-1", R"({"state": "training", "backend": "kvstore", "clock": 1234567.0,
           "loss": 12.3456, "bytes_received": 1, "kvstore": {"rank": 0, "size": 3,
           "outcome": "averaged", "waited_ms": 12345.67, "bytes_received": 123456700000,
-          "bytes_sent": 7700000000, "late": 3, "not_finite": 2}})"),
+          "bytes_sent": 7700000000, "dropped": 3, "not_finite": 2}})"),
       node("worker-5", R"({"state": "training", "backend": "kvstore",
           "kvstore": {"finishing": true}})"),
       node("worker-6", R"({"state": "training", "backend": "kvstore", "waits_for": "w2, w3",
@@ -135,7 +135,7 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
   const std::string table = out.str();
   CAPTURE(table);
   for (const char* shown :
-       {"1234567  12.3456  0 of 3  averaged   12345.7  123457  7700\n    3 late, 2 not finite\n",
+       {"1234567  12.3456  0 of 3  averaged   12345.7  123457  7700\n    3 dropped, 2 not finite\n",
         "done, waits for others", "waits for w2, w3\n",
         "worker-4  no answer in time; address h:1\n", "worker-3"})
     CHECK(table.find(shown) != std::string::npos);

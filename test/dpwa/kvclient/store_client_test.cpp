@@ -254,7 +254,7 @@ TEST_CASE("memory that the system still reads holds its call up") {
   Operations operations;
   operations.begin(1, Operations::Kind::push, "w", 0, 2, true);
   kvstore::WorkerEngine::Pushed one{{"w", 0}, 0, AnswerKind::counted, 5, nullptr};
-  kvstore::WorkerEngine::Pushed two{{"w", 1}, 0, AnswerKind::late, 4, nullptr};
+  kvstore::WorkerEngine::Pushed two{{"w", 1}, 0, AnswerKind::dropped, 4, nullptr};
   operations.handle(one, /*holds=*/true);
   operations.handle(two, /*holds=*/false);
   CHECK(operations.take_done().empty());
@@ -265,7 +265,7 @@ TEST_CASE("memory that the system still reads holds its call up") {
   const auto done = operations.take_done();
   REQUIRE(done.size() == 1);
   CHECK(done.front().first == 1);
-  CHECK(done.front().second.kind == AnswerKind::late);
+  CHECK(done.front().second.kind == AnswerKind::dropped);
   CHECK(done.front().second.version == 4);
 }
 

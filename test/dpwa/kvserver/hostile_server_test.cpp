@@ -254,7 +254,7 @@ TEST_CASE("answers and epochs that cannot be are passed over") {
   check_value(then_sound(kvstore::EpochNews{others}), "", false);
   check_value(then_sound(kvstore::Proposal{1, 1 << 16, none}), "", false);
   for (const auto kind : {kvstore::AnswerKind::created, kvstore::AnswerKind::counted,
-                          kvstore::AnswerKind::late, kvstore::AnswerKind::received}) {
+                          kvstore::AnswerKind::dropped, kvstore::AnswerKind::received}) {
     kvstore::Answer other = value_of({});
     other.values = nullptr;
     other.kind = kind;

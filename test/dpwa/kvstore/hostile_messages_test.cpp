@@ -373,7 +373,7 @@ TEST_CASE("an answer of another kind than the request leaves the request open") 
     worker.receive({"s1", 7}, 2, answer, start);
     CHECK(worker.outstanding() == 2);
   }
-  for (const auto kind : {AnswerKind::counted, AnswerKind::late, AnswerKind::value}) {
+  for (const auto kind : {AnswerKind::counted, AnswerKind::dropped, AnswerKind::value}) {
     answer.kind = kind;
     worker.receive({"s1", 7}, 1, answer, start);
     CHECK(worker.outstanding() == 2);

@@ -282,8 +282,8 @@ TEST_CASE("a round closes without the worker that the next epoch leaves out, who
   server.engine.install(epoch_of(9, 2), now);
   late.epoch = 9;
   server.engine.receive(w1, 4, late, now);
-  CHECK(server.answer().kind == AnswerKind::late);
-  CHECK(server.engine.counts().late == 1);
+  CHECK(server.answer().kind == AnswerKind::dropped);
+  CHECK(server.engine.counts().dropped == 1);
   CHECK(server.values() == std::vector<double>{3, 4});
 }
 
