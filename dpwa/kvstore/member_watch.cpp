@@ -53,12 +53,14 @@ void MemberWatch::sends(const MemberId& from, std::uint64_t bytes, TimePoint now
 }
 
 void MemberWatch::look(TimePoint now) {
-  const Duration missed = now - std::exchange(looked_, now) - options_.silent_after / 2;
-  if (missed <= Duration::zero()) return;
+  const Duration gap = now - std::exchange(looked_, now);
+  const auto forgive = [&](TimePoint& time, Duration counts) {
+    if (gap > counts) time = std::min(time + (gap - counts), now);
+  };
   for (auto& [name, view] : views_) {
-    view.heard = std::min(view.heard + missed, now);
-    view.since = std::min(view.since + missed, now);
-    if (view.waits_since) view.waits_since = std::min(*view.waits_since + missed, now);
+    forgive(view.heard, options_.silent_after / 2);
+    forgive(view.since, options_.hung_min / 4);
+    if (view.waits_since) forgive(*view.waits_since, options_.hung_min / 4);
   }
 }
 

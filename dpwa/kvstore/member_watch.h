@@ -106,7 +106,8 @@ class MemberWatch {
   // are those of values: a worker that waits for its push to arrive does not compute.
   void sends(const MemberId& from, std::uint64_t bytes, TimePoint now);
   // To be called some times in each beat. Of the time between two calls at most half of
-  // silent_after counts as silence of others: a process that stood still for longer did not listen.
+  // silent_after counts as silence of others, and a quarter of hung_min as computation: a process
+  // that stood still for longer did not listen.
   void look(TimePoint now);
   // Whether another process has the name of this worker: it takes part, or wants to, and was heard
   // of lately. One that has just been killed counts until it has been silent for long enough.

@@ -177,7 +177,7 @@ void World::send(std::size_t from, const std::string& to, std::function<void(Pro
   const auto& cuts = machines_[sender.machine].cut;
   const auto cut = cuts.find(receiver);
   if (cut != cuts.end() && cut->second) {
-    if (random_.bernoulli(.7)) return;
+    if (!random_.bernoulli(options_.through_cut)) return;
     // Sent again until the cut is over, on a connection that lives so long.
     return schedule(now_ + up_to(std::chrono::seconds(1)),
                     [this, from, to, message = std::move(message)]() mutable {

@@ -57,6 +57,7 @@ struct WorldOptions {
   Duration delay = std::chrono::microseconds(200);  // of a message, at least
   Duration jitter = std::chrono::milliseconds(2);
   Duration disk = std::chrono::milliseconds(3);  // a write takes up to so long
+  double through_cut = .3;  // of what is sent while a link is cut comes late; the rest is lost
 };
 
 // Many machines in one thread on a virtual clock: a queue of events ordered by time, then by the

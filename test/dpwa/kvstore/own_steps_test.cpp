@@ -3,7 +3,7 @@
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
-#include "test/dpwa/kvstore/virtual_store.h"
+#include "test/dpwa/kvstore/doubles.h"
 
 // Workers that count the steps of each key apart, and states of optimizers on their way.
 

@@ -8,7 +8,7 @@
 
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/shard_engine.h"
-#include "test/dpwa/kvstore/virtual_store.h"
+#include "test/dpwa/kvstore/doubles.h"
 
 namespace dpwa::kvstore::testing {
 

@@ -20,16 +20,15 @@ ValueSpec spec_of_keys() {
 
 }  // namespace
 
-std::vector<double> doubles_of(std::span<const std::byte> bytes) {
-  std::vector<double> values(bytes.size() / sizeof(double));
-  std::memcpy(values.data(), bytes.data(), bytes.size());
-  return values;
-}
+// One process. Its engine ends with it.
+class VirtualStore::Life : public world::Program {
+ public:
+  explicit Life(std::function<void()> end) : end_(std::move(end)) {}
+  ~Life() override { end_(); }
 
-Bytes bytes_of(const std::vector<double>& values) {
-  const auto bytes = std::as_bytes(std::span(values));
-  return {bytes.begin(), bytes.end()};
-}
+ private:
+  const std::function<void()> end_;
+};
 
 VirtualStore::VirtualStore(StoreOptions options,
                            std::map<std::uint64_t, ShardEngine::Captured> from)
@@ -37,33 +36,27 @@ VirtualStore::VirtualStore(StoreOptions options,
       from_(std::move(from)),
       random_(derive_seed(options_.seed, {17})),
       servers_(options_.servers),
-      workers_(options_.workers) {
+      workers_(options_.workers),
+      world_(derive_seed(options_.seed, {18}),
+             {.delay = ms(0.2 + options_.latency_ms), .jitter = ms(1.8), .through_cut = 0}) {
   for (std::size_t at = 0; at < options_.servers; ++at) {
     server_names_.push_back("s" + std::to_string(at));
+    world_.add_machine(server_names_.back(), [this, at](world::Environment& environment) {
+      begin_server(at, environment);
+      return std::make_unique<Life>([this, at] { servers_[at].engine.reset(); });
+    });
   }
-  for (std::size_t at = 0; at < options_.servers; ++at) {
-    start_server(at);
+  for (std::size_t at = 0; at < options_.workers; ++at) {
+    world_.add_machine("w" + std::to_string(at), [this, at](world::Environment& environment) {
+      begin_worker(at, environment);
+      return std::make_unique<Life>([this, at] { workers_[at].engine.reset(); });
+    });
   }
-  for (std::size_t at = 0; at < options_.workers; ++at) start_worker(at);
+  for (std::size_t machine = 0; machine < world_.machines(); ++machine) world_.start(machine);
 }
 
 double VirtualStore::now_ms() const {
-  return std::chrono::duration<double, std::milli>(now_.time_since_epoch()).count();
-}
-
-void VirtualStore::schedule(Duration after, std::function<void()> action) {
-  events_.push({now_ + after, order_++, std::move(action)});
-}
-
-void VirtualStore::run(Duration time) {
-  const TimePoint end = now_ + time;
-  while (!events_.empty() && events_.top().at <= end) {
-    Event event = events_.top();
-    events_.pop();
-    now_ = event.at;
-    event.action();
-  }
-  now_ = end;
+  return std::chrono::duration<double, std::milli>(world_.now().time_since_epoch()).count();
 }
 
 void VirtualStore::quiesce(Duration time) {
@@ -81,12 +74,22 @@ bool VirtualStore::runs(const std::string& name) const {
                          : workers_[index_of(name)].engine != nullptr;
 }
 
-void VirtualStore::start_server(std::size_t at, std::uint64_t incarnation) {
+void VirtualStore::start_server(std::size_t server, std::uint64_t incarnation) {
+  servers_[server].next = incarnation;
+  world_.start(server);
+}
+
+void VirtualStore::start_worker(std::size_t worker, std::uint64_t incarnation) {
+  workers_[worker].next = incarnation;
+  world_.start(options_.servers + worker);
+}
+
+void VirtualStore::begin_server(std::size_t at, world::Environment& environment) {
   Server& server = servers_[at];
   const std::string& name = server_names_[at];
-  server.incarnation = incarnation != 0 ? incarnation : server.incarnation + 1;
-  server.frozen = false;
-  server.inbox.clear();
+  const std::uint64_t given = std::exchange(server.next, 0);
+  server.incarnation = given != 0 ? given : server.incarnation + 1;
+  server.environment = &environment;
   ServerEngineOptions options;
   options.shard = rules_of(options_.type, options_.staleness, options_.replicas);
   options.shard.resend = ms(100);
@@ -98,23 +101,24 @@ void VirtualStore::start_server(std::size_t at, std::uint64_t incarnation) {
   options.retry = ms(150 + 50 * static_cast<double>(at));
   options.snapshots = !from_.empty();
   server.engine = std::make_unique<ServerEngine>(options, MemberId{name, server.incarnation},
-                                                 server_names_, now_);
+                                                 server_names_, environment.now());
   if (options.snapshots) {
     const std::uint32_t number = from_.begin()->second.snapshot;
     const auto other = static_cast<std::uint32_t>(number + 1 + at);
     server.engine->set_stock({{1, number - 1}, {1, number}, {1, other}}, true);
   }
-  tick(name, server.incarnation);
+  tick(name);
 }
 
-void VirtualStore::start_worker(std::size_t at, std::uint64_t incarnation) {
+void VirtualStore::begin_worker(std::size_t at, world::Environment& environment) {
   Worker& worker = workers_[at];
   const std::string name = "w" + std::to_string(at);
   const double slowness = worker.slowness;
-  if (incarnation == 0) incarnation = worker.incarnation + 1;
+  const std::uint64_t incarnation = worker.next != 0 ? worker.next : worker.incarnation + 1;
   const std::size_t left_out = worker.left_out;
   worker = {};
   worker.incarnation = incarnation;
+  worker.environment = &environment;
   worker.slowness = slowness;
   worker.left_out = left_out;
   if (lives_ == max_lives) throw std::logic_error("VirtualStore: too many lives of workers");
@@ -134,25 +138,7 @@ void VirtualStore::start_worker(std::size_t at, std::uint64_t incarnation) {
     worker.engine->init(Key(static_cast<std::int64_t>(key)), spec_of_keys(),
                         bytes_of(std::vector<double>(elements)));
   }
-  tick(name, incarnation);
-}
-
-void VirtualStore::kill_server(std::size_t server) {
-  servers_[server].engine.reset();
-}
-
-void VirtualStore::kill_worker(std::size_t worker) {
-  workers_[worker].engine.reset();
-}
-
-void VirtualStore::freeze(const std::string& name) {
-  process(name).frozen = true;
-}
-
-void VirtualStore::thaw(const std::string& name) {
-  Process& woken = process(name);
-  woken.frozen = false;
-  for (auto& action : std::exchange(woken.inbox, {})) action();
+  tick(name);
 }
 
 void VirtualStore::hang(std::size_t at, bool hangs) {
@@ -167,37 +153,30 @@ void VirtualStore::slow_down(std::size_t worker, double factor) {
   workers_[worker].slowness = factor;
 }
 
-void VirtualStore::split(std::set<std::string> side) {
-  side_ = std::move(side);
+void VirtualStore::split(const std::set<std::string>& side) {
+  std::vector<std::string> names = server_names_;
+  for (std::size_t at = 0; at < options_.workers; ++at) names.push_back("w" + std::to_string(at));
+  for (const std::string& from : names)
+    for (const std::string& to : names)
+      cut(from, to, !side.empty() && side.contains(from) != side.contains(to));
 }
 
-void VirtualStore::cut(const std::string& from, const std::string& to, bool is_cut) {
-  if (is_cut) {
-    cut_.insert({from, to});
+void VirtualStore::tick(const std::string& name) {
+  if (is_server(name)) {
+    servers_[index_of(name)].engine->tick(now(name));
+    load_snapshot(index_of(name));
   } else {
-    cut_.erase({from, to});
+    workers_[index_of(name)].engine->tick(now(name));
   }
-}
-
-void VirtualStore::tick(const std::string& name, std::uint64_t incarnation) {
-  if (!runs(name) || process(name).incarnation != incarnation) return;
-  if (!process(name).frozen) {
-    if (is_server(name)) {
-      servers_[index_of(name)].engine->tick(now_);
-      load_snapshot(index_of(name));
-    } else {
-      workers_[index_of(name)].engine->tick(now_);
-    }
-    pump(name);
-  }
-  schedule(ms(random_.uniform(15, 25)), [=, this] { tick(name, incarnation); });
+  pump(name);
+  process(name).environment->after(ms(random_.uniform(15, 25)), [=, this] { tick(name); });
 }
 
 // The newest snapshot that all servers have is the one in from_.
 void VirtualStore::load_snapshot(std::size_t at) {
   ServerEngine& engine = *servers_[at].engine;
   if (engine.loaded()) return;
-  const auto start = engine.start(now_);
+  const auto start = engine.start(servers_[at].environment->now());
   if (!start) return;
   if (start->from != SnapshotId{1, from_.begin()->second.snapshot}) {
     failures_.push_back("server " + std::to_string(at) + " starts from " +
@@ -224,19 +203,18 @@ void VirtualStore::pump(const std::string& name) {
     if (engine.deposed()) {
       const auto known = engine.outdated_by();
       const auto next = known ? incarnation_after(*known, self.incarnation) : std::nullopt;
-      kill_server(at);
-      schedule(ms(100), [=, this] { start_server(at, next.value_or(0)); });
+      servers_[at].next = next.value_or(0);
+      servers_[at].environment->crash(ms(100));
     }
     return;
   }
   handle_events(at);
   const MemberId self = workers_[at].engine->self();
-  for (Outgoing& message : workers_[at].engine->take(now_)) transmit(self, std::move(message));
+  for (Outgoing& message : workers_[at].engine->take(now(name))) transmit(self, std::move(message));
 }
 
 void VirtualStore::transmit(const MemberId& from, Outgoing message) {
-  const bool apart = !side_.empty() && side_.contains(from.name) != side_.contains(message.to);
-  if (apart || cut_.contains({from.name, message.to}) || !runs(message.to)) return;
+  if (!runs(message.to)) return;
   if (!quiet_ && random_.bernoulli(options_.loss)) return;
   if (auto* push = std::get_if<Push>(&message.message); push && index_of(from.name) % 2 == 0) {
     // Not of one host: the bytes travel.
@@ -246,9 +224,16 @@ void VirtualStore::transmit(const MemberId& from, Outgoing message) {
   const std::uint64_t to_incarnation = process(message.to).incarnation;
   const int times = !quiet_ && random_.bernoulli(options_.doubled) ? 2 : 1;
   for (int i = 0; i < times; ++i) {
-    double delay = options_.latency_ms + random_.uniform(0.2, 2);
-    if (!quiet_ && random_.bernoulli(options_.overtaking)) delay += random_.uniform(0, 100);
-    schedule(ms(delay), [=, this] { deliver(from, message, to_incarnation); });
+    world::Environment& environment = *process(from.name).environment;
+    const auto send = [=, this, &environment] {
+      environment.send(message.to,
+                       [=, this](world::Program&) { deliver(from, message, to_incarnation); });
+    };
+    if (!quiet_ && random_.bernoulli(options_.overtaking)) {
+      environment.after(ms(random_.uniform(0, 100)), send);
+    } else {
+      send();
+    }
   }
 }
 
@@ -259,24 +244,21 @@ std::uint64_t VirtualStore::life_of(const std::string& worker, std::uint64_t inc
 // A connection leads to one life of a process.
 void VirtualStore::deliver(const MemberId& from, const Outgoing& message,
                            std::uint64_t to_incarnation) {
-  if (!runs(message.to) || process(message.to).incarnation != to_incarnation) return;
-  if (process(message.to).frozen) {
-    process(message.to).inbox.push_back([=, this] { deliver(from, message, to_incarnation); });
-    return;
-  }
+  if (process(message.to).incarnation != to_incarnation) return;
+  const TimePoint now = this->now(message.to);
   const std::size_t at = index_of(message.to);
   constexpr unsigned tag_bits = 40;  // the life of the worker above them
   if (is_server(message.to)) {
     const std::uint64_t life = is_server(from.name) ? 0 : life_of(from.name, from.incarnation);
     const std::uint64_t tag = message.tag | life << tag_bits;
-    servers_[at].engine->receive(from, tag, message.message, now_);
+    servers_[at].engine->receive(from, tag, message.message, now);
   } else if (std::holds_alternative<Answer>(message.message)) {
     const std::uint64_t life = message.tag >> tag_bits;
     if (message.tag != 0 && life != life_of(message.to, to_incarnation)) return;
     const std::uint64_t tag = message.tag & ((std::uint64_t{1} << tag_bits) - 1);
-    workers_[at].engine->receive(from, tag, message.message, now_);
+    workers_[at].engine->receive(from, tag, message.message, now);
   } else {
-    workers_[at].engine->receive(from, 0, message.message, now_);
+    workers_[at].engine->receive(from, 0, message.message, now);
   }
   pump(message.to);
 }
@@ -296,7 +278,8 @@ void VirtualStore::handle_events(std::size_t at) {
       worker.joined = false;
       worker.computing = false;
       ++worker.left_out;
-      if (worker.finished) schedule({}, [=, this] { kill_worker(at); });  // the process ends
+      if (worker.finished)
+        worker.environment->after({}, [=, this] { kill_worker(at); });  // the process ends
       if (!worker.hangs && !worker.finishing) worker.engine->join();
     } else if (std::holds_alternative<WorkerEngine::Created>(event)) {
       const bool all = ++worker.created == options_.keys + options_.unused_keys;
@@ -312,9 +295,7 @@ void VirtualStore::handle_events(std::size_t at) {
       if (worker.missing.empty()) begin_step(at);
     } else if (const auto* number = std::get_if<WorkerEngine::Renumbered>(&event)) {
       worker.incarnation = number->incarnation;
-      const std::string name = "w" + std::to_string(at);
-      rows_[{name, worker.incarnation}] = worker.row;
-      schedule({}, [=, this, own = worker.incarnation] { tick(name, own); });
+      rows_[{"w" + std::to_string(at), worker.incarnation}] = worker.row;
     } else if (const auto* failed = std::get_if<WorkerEngine::Failed>(&event)) {
       failures_.push_back("worker " + std::to_string(at) + ": " + failed->problem);
     }
@@ -323,7 +304,7 @@ void VirtualStore::handle_events(std::size_t at) {
 
 void VirtualStore::ask_for_values(std::size_t at) {
   Worker& worker = workers_[at];
-  worker.engine->at(worker.clock, true, now_);
+  worker.engine->at(worker.clock, true, worker.environment->now());
   worker.missing.clear();
   for (std::uint64_t key = 0; key < options_.keys; ++key) {
     worker.missing.insert(key);
@@ -347,23 +328,14 @@ void VirtualStore::begin_step(std::size_t at) {
     largest_lead_ = std::max(largest_lead_, worker.clock - other.clock);
   }
   worker.computing = true;
-  worker.engine->at(worker.clock, false, now_);
-  const std::uint64_t incarnation = worker.incarnation;
-  const std::uint64_t clock = worker.clock;
-  schedule(ms(random_.uniform(8, 12) * worker.slowness), [=, this] {
-    Worker& later = workers_[at];
-    const bool same = later.engine && later.incarnation == incarnation && later.clock == clock;
-    if (!same || !later.computing || later.hangs) return;
-    const auto go_on = [=, this] {
-      push_step(at);
-      pump("w" + std::to_string(at));
-    };
-    if (later.frozen) {
-      later.inbox.push_back(go_on);
-    } else {
-      go_on();
-    }
-  });
+  worker.engine->at(worker.clock, false, worker.environment->now());
+  worker.environment->after(ms(random_.uniform(8, 12) * worker.slowness),
+                            [=, this, clock = worker.clock] {
+                              const Worker& later = workers_[at];
+                              if (later.clock != clock || !later.computing || later.hangs) return;
+                              push_step(at);
+                              pump("w" + std::to_string(at));
+                            });
 }
 
 void VirtualStore::push_step(std::size_t at) {

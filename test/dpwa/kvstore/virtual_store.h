@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <queue>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,11 +13,10 @@
 #include "dpwa/base/random.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
+#include "dpwa/world/world.h"
+#include "test/dpwa/kvstore/doubles.h"
 
 namespace dpwa::kvstore::testing {
-
-std::vector<double> doubles_of(std::span<const std::byte> bytes);
-Bytes bytes_of(const std::vector<double>& values);
 
 struct StoreOptions {
   KvstoreType type = KvstoreType::dist_sync;
@@ -39,11 +38,10 @@ struct StoreOptions {
   bool finishes = false;  // after those steps, as an adapter does: with the final values
 };
 
-// Servers and workers that each drive the engines of the real processes on a virtual clock: an
-// event queue stands for threads and sockets. Every step of a worker pushes all keys and pulls them
-// again. Each life of a worker has a row of its own in each value: with sgd the row
-// has a bit for each step that was counted and, first, how many they are. So whether each counted
-// exactly once can be read from the values.
+// Servers (s0, s1, ...) and workers (w0, w1, ...) in a World: each drives the engine of the real
+// process. Every step of a worker pushes all keys and pulls them again. Each life of a worker has a
+// row of its own in each value: with sgd the row has a bit for each step that was counted and,
+// first, how many they are. So whether each counted exactly once can be read from the values.
 class VirtualStore {
  public:
   static constexpr std::size_t max_lives = 16;
@@ -55,25 +53,32 @@ class VirtualStore {
   explicit VirtualStore(StoreOptions options,
                         std::map<std::uint64_t, ShardEngine::Captured> from = {});
 
-  void run(Duration time);
+  VirtualStore(const VirtualStore&) = delete;
+  VirtualStore& operator=(const VirtualStore&) = delete;
+
+  void run(Duration time) { world_.run(time); }
   // Workers begin no more steps, and the network loses nothing.
   void quiesce(Duration time);
+  // Machines in the order servers, workers.
+  world::World& world() { return world_; }
 
   // --- faults
-  void kill_server(std::size_t server);
+  void kill_server(std::size_t server) { world_.kill(server); }
   // Empty, with an incarnation above that of the life before, or with this one.
   void start_server(std::size_t server, std::uint64_t incarnation = 0);
-  void kill_worker(std::size_t worker);
+  void kill_worker(std::size_t worker) { world_.kill(options_.servers + worker); }
   void start_worker(std::size_t worker, std::uint64_t incarnation = 0);
-  void freeze(const std::string& name);
-  void thaw(const std::string& name);
+  void freeze(const std::string& name) { world_.freeze(machine_of(name)); }
+  void thaw(const std::string& name) { world_.wake(machine_of(name)); }
   // The trainer stands still while the process answers; and goes on.
   void hang(std::size_t worker, bool hangs);
   void slow_down(std::size_t worker, double factor);
   // Only members of one side hear one another; empty: all do.
-  void split(std::set<std::string> side);
+  void split(const std::set<std::string>& side);
   // Nothing that `from` sends reaches `to`, or all does again.
-  void cut(const std::string& from, const std::string& to, bool is_cut = true);
+  void cut(const std::string& from, const std::string& to, bool is_cut = true) {
+    world_.cut(machine_of(from), machine_of(to), is_cut);
+  }
 
   std::uint32_t begin_snapshot() { return servers_.front().engine->begin_snapshot(); }
   // By snapshot and key.
@@ -86,6 +91,7 @@ class VirtualStore {
   bool server_runs(std::size_t server) const { return servers_[server].engine != nullptr; }
   const ServerEngine& server(std::size_t server) const { return *servers_[server].engine; }
   const WorkerEngine& worker(std::size_t worker) const { return *workers_[worker].engine; }
+  TimePoint time_of_server(std::size_t server) const { return servers_[server].environment->now(); }
   std::uint64_t clock(std::size_t worker) const { return workers_[worker].clock; }
   // The times at which the worker began a step, in ms.
   const std::vector<double>& begun_at(std::size_t worker) const { return workers_[worker].begun; }
@@ -109,10 +115,11 @@ class VirtualStore {
     bool counted = false;
     bool refused = false;  // late, or not finite
   };
+  class Life;
   struct Process {
     std::uint64_t incarnation = 0;
-    bool frozen = false;
-    std::vector<std::function<void()>> inbox;  // while it is frozen
+    std::uint64_t next = 0;  // incarnation of the next process; 0: one more
+    world::Environment* environment = nullptr;
   };
   struct Server : Process {
     std::unique_ptr<ServerEngine> engine;
@@ -134,24 +141,18 @@ class VirtualStore {
     std::vector<double> begun;
     std::size_t left_out = 0;
   };
-  struct Event {
-    TimePoint at;
-    std::uint64_t order = 0;
-    std::function<void()> action;
-  };
-  struct Later {
-    bool operator()(const Event& a, const Event& b) const {
-      return a.at != b.at ? a.at > b.at : a.order > b.order;
-    }
-  };
-
   bool is_server(const std::string& name) const { return name.front() == 's'; }
   std::size_t index_of(const std::string& name) const { return std::stoul(name.substr(1)); }
+  std::size_t machine_of(const std::string& name) const {
+    return index_of(name) + (is_server(name) ? 0 : options_.servers);
+  }
   Process& process(const std::string& name);
+  TimePoint now(const std::string& name) { return process(name).environment->now(); }
   std::uint64_t life_of(const std::string& worker, std::uint64_t incarnation) const;  // from 1
   bool runs(const std::string& name) const;
-  void schedule(Duration after, std::function<void()> action);
-  void tick(const std::string& name, std::uint64_t incarnation);
+  void begin_server(std::size_t server, world::Environment& environment);
+  void begin_worker(std::size_t worker, world::Environment& environment);
+  void tick(const std::string& name);
   void load_snapshot(std::size_t server);
   void pump(const std::string& name);
   void transmit(const MemberId& from, Outgoing message);
@@ -168,9 +169,6 @@ class VirtualStore {
   const StoreOptions options_;
   const std::map<std::uint64_t, ShardEngine::Captured> from_;
   Random random_;
-  TimePoint now_{};
-  std::uint64_t order_ = 0;
-  std::priority_queue<Event, std::vector<Event>, Later> events_;
   std::vector<std::string> server_names_;
   std::vector<Server> servers_;
   std::vector<Worker> workers_;
@@ -179,12 +177,11 @@ class VirtualStore {
   // By row, key and step.
   std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, Outcome> outcomes_;
   std::vector<std::shared_ptr<Bytes>> gradients_;  // lent: kept for good
-  std::set<std::string> side_;
-  std::set<std::pair<std::string, std::string>> cut_;  // from, to
   bool quiet_ = false;
   std::uint64_t largest_lead_ = 0;
   Snapshots snapshots_;
   std::vector<std::string> failures_;
+  world::World world_;  // the last: processes end first
 };
 
 }  // namespace dpwa::kvstore::testing

@@ -53,8 +53,9 @@ void VirtualStore::check_final(std::size_t at, const WorkerEngine::Pulled& pulle
 
 std::vector<double> VirtualStore::values(std::uint64_t key) const {
   const SliceId id{static_cast<std::int64_t>(key), 0};
-  for (const Server& server : servers_) {
-    if (!server.engine || server.frozen) continue;
+  for (std::size_t at = 0; at < servers_.size(); ++at) {
+    const Server& server = servers_[at];
+    if (!server.engine || world_.frozen(at)) continue;
     const auto home = cut_into_slices(id.key, elements, options_.servers).front().server;
     const Epoch& epoch = server.engine->epoch();
     if (epoch.number == 0) continue;
