@@ -114,8 +114,10 @@ void ServerEngine::take_up_loaded() {
 
 void ServerEngine::take_up_epoch(TimePoint now) {
   if (!epoch().has(self())) {
-    // A server that has just started first learns of the others, and is taken in later.
-    deposed_ = member_;
+    // A server that has just started first learns of the others, and is taken in later. One that
+    // was left out again before it heard of that would not be: its process is known.
+    const auto place = epoch().server(self().name);
+    deposed_ = member_ || (place && epoch().servers[*place].id == self());
     return;
   }
   if (!member_) take_up_loaded();

@@ -236,5 +236,18 @@ TEST_CASE("a server whose epochs its worker knows does not begin again from the 
   }
 }
 
+TEST_CASE("a server that was left out again before it heard of its admission begins anew") {
+  for (const std::uint64_t known : {899U, 900U}) {
+    ServerEngineOptions options;
+    options.shard = rules_of(KvstoreType::dist_sync, 0, true);
+    ServerEngine engine(options, new_s0, names, TimePoint{});
+    Epoch epoch = epoch_of({});
+    epoch.servers[0] = {{"s0", known}, ServerState::down};
+    engine.receive(s1, 0, EpochNews{epoch}, TimePoint{});
+    REQUIRE(engine.epoch() == epoch);
+    CHECK(engine.deposed() == (known == new_s0.incarnation));
+  }
+}
+
 }  // namespace
 }  // namespace dpwa::kvstore
