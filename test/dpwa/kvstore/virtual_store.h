@@ -88,6 +88,7 @@ class VirtualStore {
   std::string problem_of(std::uint32_t snapshot) const;
 
   // --- what happened
+  std::size_t lives() const { return lives_; }  // of workers so far
   bool server_runs(std::size_t server) const { return servers_[server].engine != nullptr; }
   const ServerEngine& server(std::size_t server) const { return *servers_[server].engine; }
   const WorkerEngine& worker(std::size_t worker) const { return *workers_[worker].engine; }

@@ -1,0 +1,118 @@
+// The parameter server on the random schedules of the groups: each acknowledged push counts once,
+// and all go on once the faults are over.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/dpwa/kvstore/virtual_store.h"
+#include "test/support/sanitized.h"
+#include "test/world/schedule.h"
+#include "test/world/seeds.h"
+
+namespace dpwa::world::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using dpwa::KvstoreType;
+using kvstore::ServerState;
+using kvstore::testing::StoreOptions;
+using kvstore::testing::VirtualStore;
+
+StoreOptions options_of(const Schedule& schedule, std::uint64_t seed) {
+  static constexpr KvstoreType types[] = {KvstoreType::dist_sync, KvstoreType::dist_async,
+                                          KvstoreType::dist_ssp};
+  StoreOptions options;
+  options.type = types[seed % 3];
+  options.staleness = seed % 3 == 2 ? seed % 4 : 0;
+  options.servers = schedule.machines >= 4 ? 2 : 1;
+  options.replicas = options.servers > 1;
+  options.workers = schedule.machines - options.servers;
+  options.keys = 2;
+  options.seed = seed;
+  return options;
+}
+
+// Values are in memory alone, so that one of two copies has to be left.
+bool may_end(VirtualStore& store, std::size_t servers) {
+  if (servers < 2) return false;
+  for (std::size_t server = 0; server < servers; ++server) {
+    if (!store.server_runs(server) || store.world().frozen(server)) return false;
+    const auto& epoch = store.server(server).epoch();
+    if (epoch.number != store.server(0).epoch().number) return false;
+    const auto& entry = epoch.servers[server];
+    if (entry.id != store.server(server).self() || entry.state != ServerState::up) return false;
+  }
+  return true;
+}
+
+// Returns whether it was more than the end or the start of a worker.
+bool happen(const Fault& fault, VirtualStore& store, std::size_t servers, bool calm) {
+  using enum Fault::Kind;
+  const bool ends = fault.kind == kill || fault.kind == replace;
+  const bool of_server = fault.first < servers;
+  if (fault.kind == scene) return false;  // of groups alone
+  if (ends && of_server && !(calm && may_end(store, servers))) return false;
+  if (fault.kind == start && store.lives() == VirtualStore::max_lives) return false;
+  testing::happen(fault, store.world());
+  return of_server || !(ends || fault.kind == start);
+}
+
+std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
+  const StoreOptions options = options_of(schedule, seed);
+  VirtualStore store(options);
+  for (std::size_t worker = 0; worker < options.workers; ++worker) store.slow_down(worker, 5);
+  Duration now{};
+  Duration disturbed{};
+  for (const Fault& fault : schedule.faults) {
+    store.run(fault.at - now);
+    now = fault.at;
+    // What is about to be decided may have left the other copy out.
+    if (happen(fault, store, options.servers, now - disturbed > 2s)) disturbed = now;
+  }
+  World& world = store.world();
+  for (std::size_t from = 0; from < world.machines(); ++from) {
+    for (std::size_t to = 0; to < world.machines(); ++to) {
+      world.cut(from, to, false);
+      world.slow_down(from, to, {});
+    }
+    world.wake(from);
+    if (store.lives() < VirtualStore::max_lives) world.start(from);
+  }
+  store.run(12s);
+  std::vector<std::uint64_t> before;
+  for (std::size_t worker = 0; worker < options.workers; ++worker)
+    before.push_back(store.clock(worker));
+  store.run(3s);
+  std::vector<std::string> problems;
+  for (std::size_t worker = 0; worker < options.workers; ++worker) {
+    if (world.runs(options.servers + worker) && store.clock(worker) <= before[worker])
+      problems.push_back("w" + std::to_string(worker) + " does not go on");
+  }
+  store.quiesce(4s);
+  if (const std::string problem = store.problem(); !problem.empty()) problems.push_back(problem);
+  if (options.replicas && !store.replicas_agree()) problems.push_back("the replicas differ");
+  return problems;
+}
+
+}  // namespace
+
+TEST_CASE("a store counts each push once, whatever happens, and all go on afterwards") {
+  const Seeds seeds(test::sanitized ? 6 : 60);
+  std::uint64_t failed = 0;
+  for (std::uint64_t seed = seeds.first; seed < seeds.end && failed < 5; ++seed) {
+    Schedule schedule = draw(seed);
+    const auto again = [&](const Schedule& shorter) { return play(shorter, seed); };
+    std::vector<std::string> problems = again(schedule);
+    if (problems.empty()) continue;
+    ++failed;
+    problems = shorten(schedule, std::move(problems), again);
+    std::string text;
+    for (const std::string& problem : problems) text += "\n  " + problem;
+    FAIL_CHECK("seed " << seed << ": " << text << "\n" << words(schedule));
+  }
+}
+
+}  // namespace dpwa::world::testing
