@@ -66,14 +66,14 @@ install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/prepare
         DESTINATION ${share}/scripts)
 install(FILES scripts/requirements-svi.txt scripts/supervise.py DESTINATION ${share}/scripts)
 install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/messages.py
-              scripts/lib/processes.py scripts/lib/run.py scripts/lib/supervisor.py
+              scripts/lib/output.py scripts/lib/processes.py scripts/lib/run.py scripts/lib/supervisor.py
               scripts/lib/wheels.py
         DESTINATION ${share}/scripts/lib)
 file(RELATIVE_PATH dpwa_share_to_bin "${CMAKE_INSTALL_FULL_DATADIR}/dpwa" "${CMAKE_INSTALL_FULL_BINDIR}")
 if(TARGET dpwa_bench)
   install(PROGRAMS scripts/dpwa_bench.py DESTINATION ${share}/scripts)
   file(GLOB dpwa_bench_scripts scripts/lib/bench_*.py)
-  install(FILES ${dpwa_bench_scripts} scripts/lib/output.py scripts/lib/ports.py DESTINATION ${share}/scripts/lib)
+  install(FILES ${dpwa_bench_scripts} scripts/lib/ports.py DESTINATION ${share}/scripts/lib)
   file(RELATIVE_PATH dpwa_bin_to_share "${CMAKE_INSTALL_FULL_BINDIR}" "${CMAKE_INSTALL_FULL_DATADIR}/dpwa")
   file(CREATE_LINK "${dpwa_bin_to_share}/scripts/dpwa_bench.py" "${PROJECT_BINARY_DIR}/installed/dpwa-bench" SYMBOLIC)
   install(FILES "${PROJECT_BINARY_DIR}/installed/dpwa-bench" DESTINATION ${CMAKE_INSTALL_BINDIR})
