@@ -90,14 +90,14 @@ else
 fi
 
 heading "benchmarks: $mode"
-"$python" "$repository/scripts/bench_suite.py" "$run_dir" "${options[@]}" || die "the benchmarks failed; see $run_dir"
+(exec_python "$python" "$repository/scripts/bench_suite.py" "$run_dir" "${options[@]}") || die "the benchmarks failed; see $run_dir"
 rm -f "$run_dir/mpi_sendrecv" "$run_dir/ps_lite_push_pull" "$run_dir/reno_sockets.so"
 
 heading 'result'
 report=("$run_dir")
 [[ $update_docs == no ]] || report+=(--docs "$repository/docs/PERFORMANCE.md")
-"$python" "$repository/scripts/bench_report.py" "${report[@]}"
-"$python" "$repository/scripts/plot_bench.py" "$run_dir"
+(exec_python "$python" "$repository/scripts/bench_report.py" "${report[@]}")
+(exec_python "$python" "$repository/scripts/plot_bench.py" "$run_dir")
 [[ $update_docs == no ]] || cp "$run_dir/bench.png" "$repository/docs/images/benchmark.png"
 ok "benchmarks complete ($SECONDS s); everything is in $run_dir"
 [[ -z $against ]] || "$bench" compare "$against" "$run_dir/bench.json"

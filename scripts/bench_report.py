@@ -9,6 +9,11 @@ tables into data/benchmark.csv beside it.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import csv
 import json

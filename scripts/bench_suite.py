@@ -9,6 +9,11 @@ A measurement that this build or machine refuses is noted with its reason and le
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import os
@@ -253,6 +258,7 @@ def brief(document: Document) -> str:
 
 
 def main() -> int:
+    interrupts.raise_again()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, metavar="RUN_FOLDER")
     parser.add_argument("--bench", required=True)

@@ -13,6 +13,11 @@ BUILD has been built from the tree as it is.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import re

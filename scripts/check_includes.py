@@ -22,6 +22,11 @@ Exit code 0: all hold; 1: some do not, one line each; 2: wrong usage.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import re
 import sys

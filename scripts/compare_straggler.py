@@ -14,6 +14,11 @@ Every run leaves a folder FOLDER/BACK_END.SEED; one that is complete is not run 
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import os
@@ -167,6 +172,7 @@ def print_table(chosen: argparse.Namespace) -> None:
 
 
 def main() -> int:
+    interrupts.raise_again()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3])

@@ -119,7 +119,7 @@ if [[ $baselines == yes ]]; then
 fi
 
 heading 'result'
-"$python" "$repository/scripts/summarize.py" "$run_dir" --source "$data_source"
-"$python" "$repository/scripts/plot_training.py" "$run_dir"
+(exec_python "$python" "$repository/scripts/summarize.py" "$run_dir" --source "$data_source")
+(exec_python "$python" "$repository/scripts/plot_training.py" "$run_dir")
 ok "demo complete ($SECONDS s); everything is in runs/latest -> $run_dir"
 name_models "$run_dir"

@@ -7,6 +7,11 @@ Exit code: 0 done, 1 failed while running (compare: something got worse), 2 wron
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import importlib
 import subprocess
 import sys
@@ -50,6 +55,7 @@ def run(words: list[str]) -> int:
 
 def main() -> int:
     try:
+        interrupts.raise_again()
         return run(sys.argv[1:])
     except SystemExit as end:  # --help
         return int(end.code or 0)

@@ -13,6 +13,11 @@ other work of the machine changes little.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import os
 import re
@@ -134,6 +139,7 @@ def print_compile(objects: list[tuple[str, float, int]]) -> None:
 
 
 def main() -> int:
+    interrupts.raise_again()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("root", metavar="ROOT", nargs="?", type=Path, default=Path(__file__).resolve().parent.parent,
                         help="the root of a clone; without it, of this one")

@@ -6,6 +6,11 @@ usage: plot_bench.py RUN_FOLDER
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import sys

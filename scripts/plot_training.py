@@ -8,6 +8,11 @@ Reads NODE.metrics.jsonl, and summary.json for the title and the baselines when 
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import sys

@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import fcntl
 import os
@@ -163,6 +168,7 @@ def main() -> int:
         return 2
     target = options.to or options.data_folder / options.data
     try:
+        interrupts.raise_again()
         train, test = prepare(DATA_SETS[options.data], options.source, target)
     except (DataError, DownloadError, OSError) as error:
         print(f"failed: {options.data}: {error}", file=sys.stderr)

@@ -37,4 +37,4 @@ while (($# > 0)); do
   shift
 done
 command -v python3 >/dev/null || die 'python3 is needed' 2
-exec python3 -B "$repository/scripts/prepare_data.py" --data-folder "$data_folder" "${options[@]}" -- "$data"
+exec_python python3 -BES "$repository/scripts/prepare_data.py" --data-folder "$data_folder" "${options[@]}" -- "$data"

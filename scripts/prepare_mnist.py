@@ -12,6 +12,11 @@ Exit code 0: the files are there; 1: the wheel could not be fetched or does not 
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import csv
 import gzip
 import io

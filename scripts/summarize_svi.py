@@ -9,6 +9,11 @@ svi.md, and for data with one input DATA.png: the predictive mean and its band o
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import json
 import sys

@@ -9,6 +9,11 @@ what runs.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import asyncio
 import contextlib
 import os
@@ -126,6 +131,7 @@ def main() -> int:
     arguments = sys.argv[6:]
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a process ended
     try:
+        interrupts.raise_again()
         if command == "run":
             return run(script, *places, arguments)
         return asyncio.run(stop(script, *places, arguments))
@@ -134,6 +140,8 @@ def main() -> int:
         return error.code if isinstance(error, Failure) else 1
     except KeyboardInterrupt:
         return 130
+    finally:
+        interrupts.end_at_once()
 
 
 if __name__ == "__main__":

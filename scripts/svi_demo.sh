@@ -48,7 +48,7 @@ export DPWA_TRAIN=$binaries/dpwa-svi
 heading 'data'
 sets=("${data:-engel}")
 [[ -n $data ]] || sets+=(diabetes)
-if [[ $data != synthetic ]] && ! "$python" "$repository/scripts/prepare_svi_data.py" "$data_folder/svi"; then
+if [[ $data != synthetic ]] && ! (exec_python "$python" "$repository/scripts/prepare_svi_data.py" "$data_folder/svi"); then
   [[ -z $data ]] || die "no $data: scripts/prepare_svi_data.py needs the Python index"
   warn 'the data cannot be fetched (offline?): a synthetic set is used instead'
   sets=(synthetic)
@@ -89,5 +89,5 @@ kvstore: {servers: [{name: s1, host: 127.0.0.1, port: $((port + nodes))}]}"
 done
 
 heading 'result'
-"$python" "$repository/scripts/summarize_svi.py" "$folder"
+(exec_python "$python" "$repository/scripts/summarize_svi.py" "$folder")
 ok "demo complete ($SECONDS s); tables and pictures are in $folder"

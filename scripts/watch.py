@@ -8,6 +8,11 @@ A table that is redrawn on a terminal. Ends when process PID does.
 
 from __future__ import annotations
 
+from lib import interrupts
+
+if __name__ == "__main__":
+    interrupts.end_at_once()  # also during the imports below
+
 import argparse
 import signal
 import sys

@@ -21,6 +21,9 @@ else
   bold='' green='' yellow='' red='' dim='' plain=''
 fi
 
+# Without a trap, bash forgets a SIGINT that comes between the end of a program and the wait for it.
+trap 'trap - INT; kill -INT $$' INT
+
 # A file that is opened later must not take the place of a closed standard descriptor.
 for descriptor in 0 1 2; do
   [[ -L /proc/$$/fd/$descriptor ]] || eval "exec $descriptor<>/dev/null"
@@ -158,6 +161,13 @@ new_run_folder() {
 # link_latest FOLDER: points runs/latest at it.
 link_latest() { ln -sfn "$(basename -- "$1")" "$runs_folder/latest"; }
 
+# exec_python PYTHON ARGUMENT...: goes on as a script that begins with lib/interrupts.py. SIGINT waits until then: while
+# Python itself starts, it would be a traceback. An env that is too old to block it is not used.
+exec_python() {
+  if env --block-signal=INT true 2>/dev/null; then exec env --block-signal=INT "$@"; fi
+  exec "$@"
+}
+
 # supervise run|stop ARGUMENT...: goes on as that command of supervise.py.
 supervise() {
   local command=$1 word
@@ -170,6 +180,6 @@ supervise() {
   done
   local python=$repository/.venv/bin/python3  # python3 of the PATH may be a slow wrapper
   [[ -x $python ]] || python=$(command -v python3) || die "$(basename -- "$0") needs python3" 2
-  exec "$python" -ES "${bytecode[@]}" "$repository/scripts/supervise.py" "$command" "$0" "$binaries" "$runs_folder" \
+  exec_python "$python" -ES "${bytecode[@]}" "$repository/scripts/supervise.py" "$command" "$0" "$binaries" "$runs_folder" \
     "$state_root" "$@"
 }

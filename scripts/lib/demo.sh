@@ -90,7 +90,7 @@ choose_mnist() {
   if has_mnist "$whole"; then
     say "MNIST of $whole"
     use_images mnist "$whole" MNIST 3 100
-  elif "$venv/bin/python" "$repository/scripts/prepare_mnist.py" "$digits"; then
+  elif (exec_python "$venv/bin/python" "$repository/scripts/prepare_mnist.py" "$digits"); then
     use_images mnist "$digits" '5,000 digits of MNIST' 20 50
   elif [[ $1 == mnist ]]; then
     die 'no MNIST: run scripts/prepare_data.sh mnist, or set DPWA_DATA_DIR to a folder with its files'

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from lib import interrupts
+
 
 def takes_all() -> bool:
     """Whether what was printed so far can be written."""
@@ -20,7 +22,8 @@ def takes_all() -> bool:
 
 
 def checked(main: Callable[[], int | None]) -> int:
-    """The exit code of `main`; or 1, after a line on stderr, where not all that it printed could be written."""
+    """The exit code of `main`; 130 after a KeyboardInterrupt; or 1, after a line on stderr, where not all that it printed
+    could be written."""
     if sys.stdout is None:  # closed when the script began: print() would do nothing
         sys.stdout = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115
     else:  # argparse passes over what cannot be written: a buffer keeps it, also with PYTHONUNBUFFERED
@@ -28,6 +31,8 @@ def checked(main: Callable[[], int | None]) -> int:
     try:
         try:
             code = main() or 0
+        except KeyboardInterrupt:
+            code = 130
         except SystemExit:  # of argparse, after the text of --help
             sys.stdout.flush()
             raise
@@ -38,6 +43,8 @@ def checked(main: Callable[[], int | None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the flush at the end of Python
         print(f"{Path(sys.argv[0]).name}: cannot write the result", file=sys.stderr)
         return 1
+    finally:
+        interrupts.end_at_once()  # also while Python itself ends
     return code
 
 

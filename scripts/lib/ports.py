@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import socket
 import sys
+from pathlib import Path
 
 # Below the ports that the kernel gives to outgoing connections, and to servers that name none: a node that is started
 # again must find its port as it left it. Nothing reserves the consecutive ones until their nodes listen.
@@ -66,6 +67,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    from output import checked
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    from lib.output import checked
 
     sys.exit(checked(main))

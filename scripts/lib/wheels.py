@@ -9,6 +9,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from lib import interrupts
+
 
 class DataError(Exception):
     """The data are not available; the text gives the reason in one line."""
@@ -33,6 +35,7 @@ def run(usage: str | None, prepare: Callable[[Path], bool], what: str) -> int:
         print(usage, file=sys.stderr)
         return 0 if sys.argv[1:] in (["-h"], ["--help"]) else 2
     try:
+        interrupts.raise_again()
         made = prepare(Path(sys.argv[1]))
     except (DataError, KeyError, ValueError, OSError, zipfile.BadZipFile) as error:
         print(f"   {error}", file=sys.stderr)
