@@ -52,6 +52,10 @@ DATA_SETS = {
 }  # fmt: skip
 
 
+class MissingError(DataError):
+    """A file of the data set is not there."""
+
+
 def say(text: str) -> None:
     print(f"   {text}", file=sys.stderr, flush=True)
 
@@ -66,7 +70,7 @@ def counts_in(data: DataSet, folder: Path) -> tuple[int, int]:
     for stem in data.stems:
         file = find(folder, data.sub_folder, stem)
         if file is None:
-            raise DataError(f"neither {stem} nor {stem}.gz is in {folder} or in its folder {data.sub_folder}")
+            raise MissingError(f"neither {stem} nor {stem}.gz is in {folder} or in its folder {data.sub_folder}")
         files[stem] = file
     return data.check(files)
 
@@ -139,8 +143,10 @@ def prepare(data: DataSet, source: str | None, target: Path, tell: Say = say) ->
             shutil.rmtree(left, ignore_errors=True)
         try:
             return counts_in(data, target)
-        except DataError as missing:
-            tell(str(missing))
+        except MissingError:
+            pass  # the usual reason to be here
+        except DataError as damage:
+            tell(f"replaces what is there: {damage}")
         with tempfile.TemporaryDirectory(prefix=SCRATCH, dir=target) as scratch:
             if source is not None and not is_url(source):
                 from_folder(data, Path(source), target, Path(scratch), tell)

@@ -104,6 +104,15 @@ class PrepareData(unittest.TestCase):
         self.assertEqual(self.prepare(self.mnist), (30, 10))
         self.assertEqual(len(self.server.asked), asked)
 
+    def test_files_that_are_not_there_yet_are_no_message_and_damaged_ones_are(self) -> None:
+        source = self.write(self.folder / "source", mnist_files())
+        self.prepare(self.mnist, source)
+        self.assertEqual(self.said, [])
+        self.write(self.target, {"t10k-labels-idx1-ubyte": b"?"})
+        self.assertEqual(self.prepare(self.mnist, source), (30, 10))
+        self.assertEqual(len(self.said), 1)
+        self.assertRegex(self.said[0], "^replaces what is there: .*t10k-labels-idx1-ubyte")
+
     def test_only_the_file_that_is_missing_is_downloaded(self) -> None:
         self.prepare(self.mnist)
         self.target.joinpath("t10k-images-idx3-ubyte.gz").unlink()
