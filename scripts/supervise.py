@@ -23,7 +23,8 @@ from collections.abc import Mapping
 
 from lib.messages import Failure, UsageError, fail, ok, outputs, say, warn
 from lib.processes import GRACE, Records, end_all, names_of, still_running
-from lib.run import TAKES_PART, Arguments, Once, Run, cli_of, config, run_folder, seconds, states_of, wait_for_nodes
+from lib.run import (TAKES_PART, Arguments, Once, Run, cli_of, config, refuse_unknown, run_folder, seconds, states_of,
+                     wait_for_nodes)  # fmt: skip
 from lib.supervisor import Supervisor, heeded
 
 
@@ -33,7 +34,9 @@ def run(script: str, binaries: str, runs: str, states: str, words: list[str]) ->
     parser.add_argument("--run-dir", action=Once)
     parser.add_argument("--detach", action="store_true")
     parser.add_argument("--wait", action=Once, type=seconds)
-    options = parser.parse_args(words[:end])
+    options, unknown = parser.parse_known_args(words[:end])
+    if unknown:
+        refuse_unknown(script, words[:end], unknown, options.cluster, words[end + 1 :])
     options.only = list(dict.fromkeys(options.only))
     if options.wait is not None and not options.detach:
         raise UsageError("--wait goes with --detach")

@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -44,6 +45,24 @@ def seconds(text: str) -> int:
     if not re.fullmatch("[0-9]{1,6}", text):
         raise argparse.ArgumentTypeError(f"takes whole seconds, not '{text}'")
     return int(text)
+
+
+def refuse_unknown(script: str, words: list[str], unknown: list[str], cluster: str, arguments: list[str]) -> NoReturn:
+    """Of `words`, which came before `--`. The command with them after it is shown; in another order than that of its
+    usage it is not known which word is the cluster file."""
+    if not unknown[0].startswith("-"):
+        raise UsageError(f"unrecognized arguments: {' '.join(unknown)}")
+    first = words.index(unknown[0])
+    known, left = words[:first], list(unknown)
+    for word in words[first:]:
+        if left and word == left[0]:
+            left.pop(0)
+        else:
+            known.append(word)
+    in_order = cluster in words[:first]
+    command = [script, *known, "--", *unknown, *arguments] if in_order else [script, "CLUSTER.yaml", "--", "OPTIONS"]
+    option = unknown[0].partition("=")[0]
+    raise UsageError(f"{option} is no option of run.sh, and those of the trainer come after --: {shlex.join(command)}")
 
 
 def run_folder(wanted: str | None, runs: str) -> str:

@@ -104,6 +104,19 @@ class Start(Scripts):
         self.assertEqual((done.returncode, done.stderr), (2, refusal))
         self.assertFalse(self.run_dir.exists())
 
+    def test_options_of_the_trainer_before_the_dashes_are_shown_in_their_place(self) -> None:
+        script, file = SCRIPTS / "run.sh", self.cluster
+        for words, command in (
+            ([file, "--steps", "5"], f"{script} {file} -- --steps 5"),
+            ([file, "--steps=5", "--detach", "--", "--data", "a b"], f"{script} {file} --detach -- --steps=5 --data 'a b'"),
+            (["--steps", "5", file], f"{script} CLUSTER.yaml -- OPTIONS"),
+        ):
+            done = self.call("run.sh", *map(str, words))
+            self.assertEqual(done.returncode, 2)
+            self.assertEqual(done.stderr, "failed: --steps is no option of run.sh, and those of the trainer come after --: "
+                                          f"{command}; see run.sh --help\n")  # fmt: skip
+        self.assertIn("unrecognized arguments: w1;", self.call("run.sh", str(file), "w1").stderr)
+
     def test_one_node_that_resumes_continues_in_the_folder_of_the_latest_run_of_the_file(self) -> None:
         runs, states = self.folder / "runs", self.folder / "records"
 
