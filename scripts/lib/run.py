@@ -21,6 +21,7 @@ from lib.messages import Failure, UsageError, fail, say, show_end, tell
 from lib.processes import Records, names_of
 
 TAKES_PART = ("training", "finished")
+CHECKS_AT_ONCE = 16
 
 
 class Arguments(argparse.ArgumentParser):
@@ -96,6 +97,28 @@ def config(cli: str, *words: str) -> bytes:
     return asked.stdout
 
 
+def check_each(cli: str, cluster: str, names: list[str]) -> None:
+    """`dpwa config check` as each of these nodes and servers: also its own certificate, key and addresses. What is
+    wrong for several of them alike is shown once."""
+    faults: dict[str, None] = {}
+    failed = False
+    for first in range(0, len(names), CHECKS_AT_ONCE):
+        checks = [
+            subprocess.Popen([cli, "config", "check", cluster, "--name", name], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            for name in names[first : first + CHECKS_AT_ONCE]
+        ]  # fmt: skip
+        for check in checks:
+            said = check.communicate()[1].decode("utf-8", "replace")
+            if check.returncode != 0:
+                failed = True
+                faults.update(dict.fromkeys(said.splitlines()))
+    for fault in faults:
+        tell(fault)
+    if failed:
+        sys.exit(2)
+
+
 class Run:
     """What one run.sh starts."""
 
@@ -135,7 +158,7 @@ class Run:
         if piped:
             self.keep_copy()
             say(f"the cluster file came through a pipe: {self.cluster}")
-        config(self.cli, "check", self.cluster)  # relative paths in it start at the copy
+        check_each(self.cli, self.cluster, self.nodes + self.servers)  # relative paths in it start at the copy
         if only and not self.run_dir:
             self.run_dir = self._run_to_continue(runs)
 

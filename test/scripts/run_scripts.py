@@ -17,15 +17,19 @@ from lib.processes import Process, Records  # isort: skip
 STATES = str(SCRIPTS.parent / "runs/.state")
 
 # `dpwa config nodes FILE --local --json`: each line of the file of these tests is a node; the file `servers` of
-# FOLDER has servers, and `document` the rest. `dpwa config check FILE` fails where there is FOLDER/refusal. `dpwa
-# status --config FILE --json`: what the test and the trainers below have put into FOLDER. `dpwa kvserver --config
-# FILE --name NAME` lives until it is told to end, unless there is FOLDER/fail-NAME, with its exit code, or
-# FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It notes in FOLDER/events that it was told.
+# FOLDER has servers, and `document` the rest. `dpwa config check FILE --name NAME` fails where there is FOLDER/refusal
+# or FOLDER/refusal-NAME. `dpwa status --config FILE --json`: what the test and the trainers below have put into FOLDER.
+# `dpwa kvserver --config FILE --name NAME` lives until it is told to end, unless there is FOLDER/fail-NAME, with its
+# exit code, or FOLDER/lose-NAME; with FOLDER/deaf-NAME it lives on then. It notes in FOLDER/events that it was told.
 FAKE_CLI = r"""#!/bin/bash
 folder=$(dirname "$0")
 case "$1 $2" in
   "config nodes") exec python3 -ES "$folder/nodes.py" "$3" "$folder" ;;
-  "config check") [[ ! -e $folder/refusal ]] || { cat "$folder/refusal" >&2; exit 2; } ;;
+  "config check")
+    [[ $4 == --name ]] || { echo "check of no node" >&2; exit 2; }
+    for refusal in "$folder"/refusal{,"-$5"}; do
+      [[ ! -e $refusal ]] || { cat "$refusal" >&2; exit 2; }
+    done ;;
   "kvserver --config")
     told=''
     trap 'echo "$5 was told to end" >>"$folder/events"; [[ -e $folder/deaf-$5 ]] || told=yes' TERM

@@ -104,6 +104,18 @@ class Start(Scripts):
         self.assertEqual((done.returncode, done.stderr), (2, refusal))
         self.assertFalse(self.run_dir.exists())
 
+    def test_each_node_and_server_is_checked_and_every_fault_is_one_line(self) -> None:
+        self.write("servers", TWO_SERVERS)
+        refusals = [f"cluster.yaml:9: security.cert: '{name}.pem' is for 'other'\n" for name in ("w2", "s1")]
+        self.write("refusal-w2", refusals[0])
+        self.write("refusal-s1", refusals[1])
+        self.write("refusal-s2", refusals[1])  # as a folder that both name
+        done = self.start("--detach")
+        self.assertEqual((done.returncode, done.stderr), (2, "".join(refusals)))
+        self.assertFalse(self.run_dir.exists())
+        self.assertFalse(self.recorded())
+        self.assertEqual(self.start("--only", "w1", "--", "--at-once").returncode, 0)  # the others are not to start
+
     def test_options_of_the_trainer_before_the_dashes_are_shown_in_their_place(self) -> None:
         script, file = SCRIPTS / "run.sh", self.cluster
         for words, command in (
