@@ -13,11 +13,13 @@
 #
 #   --only      only this node (or server): starts one that has ended again, in the run of the others. When none
 #               runs and the trainer gets --resume, in the folder of the latest run, if that was of the same file
-#   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest)
+#   --run-dir   folder for logs, metrics and results (default runs/TIME, linked as runs/latest: in the checkout or, for
+#               an installed dpwa, in the working folder)
 #   --detach    returns once every node trains, or names the nodes that do not, with the end of their logs;
 #               the other nodes continue. scripts/stop.sh ends them
 #   --wait      longest wait of --detach (default 60 s plus start_wait of the file); 0: does not wait
 #
+# All messages go to standard error: scripts/run.sh CLUSTER.yaml 2>&1 | tee log
 # Environment: DPWA_TRAIN and DPWA_CLI name other binaries than those of build/release/bin, or of the bin
 # folder of an installed dpwa.
 # Exit code 0: every node succeeded (--detach: takes part); 1: one, or a server, failed; 2: wrong usage or configuration:

@@ -8,6 +8,7 @@
 #
 #   --grace   seconds that the nodes have to end by themselves, and then the servers (default 10)
 #
+# All messages go to standard error.
 # Exit code 0: none of the processes runs any more; 1: a process could not be ended; 2: wrong usage, or
 # nothing was started for the file, which does not exist or is no cluster file.
 set -euo pipefail
