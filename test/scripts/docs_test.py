@@ -125,6 +125,16 @@ class Layers(unittest.TestCase):
                 self.assertEqual(listed[layer], uses, f"what {layer} may use, in the table and in its build file")
 
 
+class Outcomes(unittest.TestCase):
+    def test_the_page_on_the_adapter_has_the_values_of_an_outcome(self) -> None:
+        header = (ROOT / "dpwa/rules/step_report.h").read_text(encoding="utf-8")
+        known = re.findall(r"case Outcome::(\w+):\n +return \"\1\";", header)
+        self.assertEqual(len(known), header.count("case Outcome::"))
+        rows = tables(ROOT / "docs/ADAPTER.md")["What a step reports"]
+        listed = [row[0].strip("`") for row in rows[[row[0] for row in rows].index("`outcome`", 1) + 1 :]]
+        self.assertEqual(sorted(listed), sorted(known))
+
+
 class Binary(unittest.TestCase):
     def test_a_binary_that_is_named_is_there(self) -> None:
         if "DPWA_CLI" in os.environ:
