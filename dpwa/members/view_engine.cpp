@@ -246,11 +246,9 @@ Facts ViewEngine::facts(TimePoint now) const {
   facts.enough = enough_of(options_);
   if (leaving_) facts.leaving.insert(self_);
   if (standing() == Standing::applies) facts.apply.insert_or_assign(self_, application());
-  // Of a run that begins, all have the settings of the proposer.
-  if (view().open()) {
-    std::erase_if(facts.apply,
-                  [&](const auto& each) { return each.second.settings != options_.settings; });
-  }
+  // Of a run that begins, all have the settings of the proposer. One may have applied before that.
+  const std::uint64_t settings = view().open() ? options_.settings : view().settings;
+  std::erase_if(facts.apply, [&](const auto& each) { return each.second.settings != settings; });
   facts.closes = !view().open() && std::ranges::all_of(view().voters(), [&](const ProcessId& each) {
     return each.name == self_.name ? self_.replaces(each) : neighbours_.hears_later(each, now);
   });

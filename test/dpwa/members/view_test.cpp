@@ -121,5 +121,14 @@ TEST_CASE("invariants of a vote and of operations fire") {
   CHECK(test::breaks("an operation is completed once", [&] { alone.complete(1, 1); }));
 }
 
+TEST_CASE("one that applied with other settings before the run began does not join it") {
+  ViewEngine alone({.self = {"w0", 1, 1}, .names = {"w0"}, .settings = 7});
+  TimePoint now = TimePoint{} + std::chrono::hours(1);
+  alone.receive({"w9", 1, 9}, Apply{.base = {}, .settings = 8}, now);
+  for (int i = 0; i < 20; ++i) alone.tick(now += std::chrono::milliseconds(20));
+  CHECK(alone.view().number == 1);
+  CHECK(alone.view().member("w9") == nullptr);
+}
+
 }  // namespace
 }  // namespace dpwa::members
