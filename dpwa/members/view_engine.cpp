@@ -22,6 +22,9 @@ ViewEngine::ViewEngine(ViewOptions options, std::optional<Kept> former)
       proposer_(options_.patience, options_.seed),
       kept_(begin_with(self_, std::move(former))) {
   digest_ = view().digest();
+  // The number that it was started with may be lower: former ones had theirs raised.
+  if (const Member* const same = view().member(self_.name)) renumber(same->id);
+  for (std::size_t i = 1; i < kept_.votes.size(); ++i) renumber(kept_.votes[i].owner);
 }
 
 ViewEngine::Standing ViewEngine::standing() const {
@@ -336,10 +339,12 @@ void ViewEngine::install(const View& view) {
   told_ = {};
   // Whether its former process has ended is for the members to find out.
   const Member* const same = view.member(self_.name);
-  if (same != nullptr && same->id != self_ && !self_.replaces(same->id)) renumber(same->id);
+  if (same != nullptr) renumber(same->id);
 }
 
+// Becomes a later process than this other one of its name.
 void ViewEngine::renumber(const ProcessId& above) {
+  if (above == self_ || self_.replaces(above)) return;
   self_.counter = above.counter + 1;
   kept_.votes.front().owner = self_;
 }

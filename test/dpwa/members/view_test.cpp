@@ -130,5 +130,14 @@ TEST_CASE("one that applied with other settings before the run began does not jo
   CHECK(alone.view().member("w9") == nullptr);
 }
 
+TEST_CASE("a process that starts has a higher number than the former ones of its name") {
+  Kept former;
+  former.installed = view_of(2, 0, Quorum::majority);
+  former.installed.members[0].id.counter = 5;  // raised while it ran
+  former.votes = {{.owner = former.installed.members[0].id, .value = {}}};
+  const ViewEngine engine({.self = {"w0", 2, 9}, .names = {"w0", "w1"}}, former);
+  CHECK(engine.self().replaces(former.installed.members[0].id));
+}
+
 }  // namespace
 }  // namespace dpwa::members
