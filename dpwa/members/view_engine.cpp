@@ -328,9 +328,9 @@ void ViewEngine::install(const View& view) {
   frozen_ = false;
   asked_.reset();
   left_ = left_ || (was_in && leaving_ && view.member(self_) == nullptr);
-  // The state of one that is left out is no longer that of the group. One that is joining has what
-  // its giver had, perhaps alone.
-  const bool begins_anew = giver() && giver_before && giver() != giver_before;
+  // The state of one that is left out is no longer that of the group, even if it hears only that it
+  // joins again. One that is joining has what its giver had, perhaps alone.
+  const bool begins_anew = giver() && giver() != giver_before;
   if (standing() == Standing::applies || begins_anew) begin_at(0);
   neighbours_.install(view);
   renews_ = false;

@@ -139,5 +139,18 @@ TEST_CASE("a process that starts has a higher number than the former ones of its
   CHECK(engine.self().replaces(former.installed.members[0].id));
 }
 
+TEST_CASE("a member that joins again before it knew that it was left out begins anew") {
+  ViewEngine engine({.self = process(1), .names = {"w0", "w1"}});
+  const TimePoint now = TimePoint{} + std::chrono::hours(1);
+  View view = view_of(2, 0, Quorum::majority);
+  engine.receive(process(0), Installed{view}, now);
+  REQUIRE(engine.complete(1, 1));
+  view.number = 3;
+  view.members[1].joining = true;
+  engine.receive(process(0), Installed{view}, now);
+  REQUIRE(engine.standing() == ViewEngine::Standing::joining);
+  CHECK(engine.progress() == Progress{});
+}
+
 }  // namespace
 }  // namespace dpwa::members
