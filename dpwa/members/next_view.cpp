@@ -7,7 +7,7 @@ namespace dpwa::members {
 namespace {
 
 View begin_run(const Promises& promises, const Facts& facts, std::uint64_t run) {
-  View next{.run = run, .members = {}};
+  View next{.run = run, .quorum = facts.of_new_run, .members = {}};
   for (const std::string& name : facts.names) {
     for (const auto& [voter, promise] : promises.of) {
       const auto apply = facts.apply.find(voter);
@@ -77,7 +77,7 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
   View next;
   if (base.open()) {
     next = begin_run(promises, facts, run);
-    if (next.members.empty()) return std::nullopt;
+    if (next.members.size() < facts.enough || next.members.empty()) return std::nullopt;
   } else {
     next = {.run = base.run, .quorum = base.quorum, .settings = base.settings, .members = {}};
     std::vector<Member> joining;
@@ -100,9 +100,6 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
     if (next.members.empty()) {
       if (!all_leave && !facts.closes) return std::nullopt;
       next = {.members = {}};
-    } else if (next.quorum == Quorum::with_servers &&
-               std::ranges::none_of(next.members, &Member::serves)) {
-      return std::nullopt;  // until a server that has values answers
     } else {
       std::ranges::move(joining, std::back_inserter(next.members));
       for (const auto& [id, apply] : facts.apply) {
@@ -111,6 +108,11 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
       }
     }
   }
+  // Until a server that has values answers.
+  if (!next.open() && next.quorum == Quorum::with_servers &&
+      std::ranges::none_of(next.members,
+                           [](const Member& each) { return each.serves && !each.joining; }))
+    return std::nullopt;
   next.number = base.number + 1;
   next.before = base.digest();
   return next;

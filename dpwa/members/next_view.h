@@ -13,8 +13,9 @@ namespace dpwa::members {
 
 // What the proposer of a view knows of the other processes.
 struct Facts {
-  std::vector<std::string> names;    // of the cluster file, in its order
-  std::size_t enough = 0;            // of these names: with so many a run begins
+  std::vector<std::string> names;  // of the cluster file, in its order
+  std::size_t enough = 0;          // of these names: with so many a run begins
+  Quorum of_new_run = Quorum::majority;
   std::set<ProcessId> leaving;       // members that have done
   std::set<ProcessId> gone;          // suspected, or replaced by a later process
   std::set<ProcessId> ready;         // joining, with the state of the members
@@ -41,9 +42,10 @@ struct Promises {
   const Promise* accepted() const;
 };
 
-// The view that a quorum of `promises` leads to; none: there is nobody to step, and the run is not
-// to be closed. Only processes that have promised stay, because the others may complete operations
-// of the view before. `run`: a random number for a run that begins.
+// The view that a quorum of `promises` leads to; none: there is nobody to step and the run is not
+// to be closed, or too few begin one, or no server is among them. Only processes that have promised
+// stay, because the others may complete operations of the view before. `run`: a random number for a
+// run that begins.
 std::optional<View> next_view(const View& base, const Promises& promises, const Facts& facts,
                               std::uint64_t run);
 

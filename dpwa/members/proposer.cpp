@@ -44,7 +44,7 @@ void Proposer::note(const Promise& promise) {
 }
 
 std::optional<Accept> Proposer::choose(const View& view, const Base& base, const Facts& facts,
-                                       Quorum of_new_run, TimePoint now,
+                                       TimePoint now,
                                        const std::function<void(const ProcessId&)>& denied) {
   if (!attempt_ || attempt_->value) return std::nullopt;
   const Promises& promises = attempt_->promises;
@@ -55,7 +55,6 @@ std::optional<Accept> Proposer::choose(const View& view, const Base& base, const
     next = accepted->value;
   } else {
     next = next_view(view, promises, facts, random_.next());
-    if (next && view.open()) next->quorum = of_new_run;
     for (const auto& [id, apply] : facts.apply) {
       if (next && next->member(id) == nullptr) denied(id);
     }

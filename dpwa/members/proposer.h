@@ -32,8 +32,7 @@ class Proposer {
   // quorum when time is up. `denied` is called for those that apply and are not in it. Ends the
   // ballot when the promises lead to no view.
   std::optional<Accept> choose(const View& view, const Base& base, const Facts& facts,
-                               Quorum of_new_run, TimePoint now,
-                               const std::function<void(const ProcessId&)>& denied);
+                               TimePoint now, const std::function<void(const ProcessId&)>& denied);
   // The view that has been decided with this vote.
   std::optional<View> note(const Accepted& vote, const View& view, const Facts& facts);
 

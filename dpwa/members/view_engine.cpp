@@ -247,6 +247,7 @@ Facts ViewEngine::facts(TimePoint now) const {
   Facts facts = neighbours_.facts(view(), now);
   facts.names = options_.names;
   facts.enough = enough_of(options_);
+  facts.of_new_run = options_.quorum;
   if (leaving_) facts.leaving.insert(self_);
   if (standing() == Standing::applies) facts.apply.insert_or_assign(self_, application());
   // Of a run that begins, all have the settings of the proposer. One may have applied before that.
@@ -304,7 +305,7 @@ void ViewEngine::begin_ballot(TimePoint now) {
 
 void ViewEngine::choose(TimePoint now) {
   const auto proposal =
-      proposer_.choose(view(), base(), facts(now), options_.quorum, now,
+      proposer_.choose(view(), base(), facts(now), now,
                        [&](const ProcessId& denied) { neighbours_.deny(denied, now); });
   if (!proposal) return;
   send_to(names_of_voters(), *proposal);

@@ -152,5 +152,32 @@ TEST_CASE("a member that joins again before it knew that it was left out begins 
   CHECK(engine.progress() == Progress{});
 }
 
+// What is known when these have promised, each for itself.
+Promises promises_of(const std::vector<ProcessId>& voters) {
+  Promises promises;
+  for (const ProcessId& voter : voters) {
+    Promise& promise = promises.of[voter];
+    promise.voter = voter;
+    promise.granted = promise.lives = true;
+  }
+  return promises;
+}
+
+TEST_CASE("a run begins with enough of the names, and with a server where some decide by it") {
+  Facts facts;
+  facts.names = {"w0", "w1", "w2"};
+  facts.enough = 3;
+  const Promises promises = promises_of({process(0), process(1), process(2)});
+  facts.apply[process(0)] = facts.apply[process(1)] = {};
+  CHECK_FALSE(next_view({}, promises, facts, 1));  // one was started anew, and has not applied yet
+  facts.apply[process(2)] = {};
+  REQUIRE(next_view({}, promises, facts, 1));
+  CHECK(next_view({}, promises, facts, 1)->members.size() == 3);
+  facts.of_new_run = Quorum::with_servers;
+  CHECK_FALSE(next_view({}, promises, facts, 1));
+  facts.apply[process(1)].serves = true;
+  CHECK(next_view({}, promises, facts, 1));
+}
+
 }  // namespace
 }  // namespace dpwa::members
