@@ -19,6 +19,26 @@ View begin_run(const Promises& promises, const Facts& facts, std::uint64_t run) 
   return next;
 }
 
+// Those that may leave. While a worker stays, or joins, so do the servers, unless one of them stays
+// anyway.
+std::set<ProcessId> leaving(const View& base, const Facts& facts) {
+  std::set<ProcessId> leaving = facts.leaving;
+  if (base.quorum != Quorum::with_servers) return leaving;
+  bool some_stay = false;
+  bool server_stays = false;
+  for (const Member& member : base.members) {
+    if (leaving.contains(member.id)) continue;
+    some_stay = true;
+    server_stays |= member.serves && !member.joining && !facts.gone.contains(member.id);
+  }
+  if (some_stay && !server_stays) {
+    for (const Member& member : base.members) {
+      if (member.serves && !member.joining) leaving.erase(member.id);
+    }
+  }
+  return leaving;
+}
+
 }  // namespace
 
 bool is_decided(const View& base, const std::set<ProcessId>& voters, const Facts& facts) {
@@ -81,9 +101,10 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
   } else {
     next = {.run = base.run, .quorum = base.quorum, .settings = base.settings, .members = {}};
     std::vector<Member> joining;
+    const std::set<ProcessId> leave = leaving(base, facts);
     bool all_leave = true;
     for (Member member : base.members) {
-      if (facts.leaving.contains(member.id)) continue;
+      if (leave.contains(member.id)) continue;
       const Promise* const promise = promises.living(member.id);
       if (!member.joining && promise == nullptr) all_leave = false;
       if (facts.gone.contains(member.id) && promise == nullptr) continue;
@@ -125,9 +146,10 @@ bool wants_change(const View& base, const Facts& facts) {
                                         [&](const auto& each) { return each.first.name == name; });
            })) >= facts.enough;
   }
+  const std::set<ProcessId> leave = leaving(base, facts);
   return facts.closes || !facts.apply.empty() ||
          std::ranges::any_of(base.members, [&](const Member& member) {
-           return facts.leaving.contains(member.id) || facts.gone.contains(member.id) ||
+           return leave.contains(member.id) || facts.gone.contains(member.id) ||
                   (member.joining && facts.ready.contains(member.id));
          });
 }

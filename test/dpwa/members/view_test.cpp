@@ -179,5 +179,21 @@ TEST_CASE("a run begins with enough of the names, and with a server where some d
   CHECK(next_view({}, promises, facts, 1));
 }
 
+TEST_CASE("the last server stays while a worker does") {
+  const View view = view_of(3, 0b001, Quorum::with_servers);
+  const Promises promises = promises_of({process(0), process(1), process(2)});
+  Facts facts;
+  facts.leaving = {process(0)};
+  CHECK_FALSE(wants_change(view, facts));
+  facts.leaving.insert(process(1));
+  auto next = next_view(view, promises, facts, 1);
+  REQUIRE(next);
+  CHECK(next->voters() == std::vector{process(0), process(2)});
+  facts.leaving.insert(process(2));
+  next = next_view(view, promises, facts, 1);
+  REQUIRE(next);
+  CHECK(next->open());
+}
+
 }  // namespace
 }  // namespace dpwa::members
