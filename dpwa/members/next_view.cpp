@@ -103,9 +103,13 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
     std::vector<Member> joining;
     const std::set<ProcessId> leave = leaving(base, facts);
     bool all_leave = true;
+    bool one_leaves = false;  // with the state of the run: nobody is left to take part in it
     for (Member member : base.members) {
-      if (leave.contains(member.id)) continue;
       const Promise* const promise = promises.living(member.id);
+      if (leave.contains(member.id)) {
+        one_leaves |= !member.joining && promise != nullptr;
+        continue;
+      }
       if (!member.joining && promise == nullptr) all_leave = false;
       if (facts.gone.contains(member.id) && promise == nullptr) continue;
       if (promise != nullptr) member.done = promise->done;
@@ -119,7 +123,7 @@ std::optional<View> next_view(const View& base, const Promises& promises, const 
       }
     }
     if (next.members.empty()) {
-      if (!all_leave && !facts.closes) return std::nullopt;
+      if (!all_leave && !one_leaves && !facts.closes) return std::nullopt;
       next = {.members = {}};
     } else {
       std::ranges::move(joining, std::back_inserter(next.members));

@@ -195,5 +195,20 @@ TEST_CASE("the last server stays while a worker does") {
   CHECK(next->open());
 }
 
+TEST_CASE("those that leave last do not wait for one that has died") {
+  const View view = view_of(3, 0, Quorum::majority);
+  Facts facts;
+  facts.leaving = {process(0), process(1)};
+  facts.gone = {process(2)};
+  const auto next = next_view(view, promises_of({process(0), process(1)}), facts, 1);
+  REQUIRE(next);
+  CHECK(next->open());
+  // The votes of the dead alone do not end a run that one may live to continue.
+  Promises dead = promises_of({process(0), process(1)});
+  for (auto& [voter, promise] : dead.of) promise.lives = false;
+  facts.leaving.clear();
+  CHECK_FALSE(next_view(view, dead, facts, 1));
+}
+
 }  // namespace
 }  // namespace dpwa::members
