@@ -59,7 +59,8 @@ std::optional<Accept> Proposer::choose(const View& view, const Base& base, const
       if (next && next->member(id) == nullptr) denied(id);
     }
   }
-  if (!next || !next->follows(base)) {
+  if (!next) return std::nullopt;
+  if (!next->follows(base)) {
     end();
     return std::nullopt;
   }

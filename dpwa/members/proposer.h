@@ -29,8 +29,8 @@ class Proposer {
 
   void note(const Promise& promise);
   // What to ask for, once the promises allow it: of all that `facts` lets expect one, or of a
-  // quorum when time is up. `denied` is called for those that apply and are not in it. Ends the
-  // ballot when the promises lead to no view.
+  // quorum when time is up. `denied` is called for those that apply and are not in it. Promises
+  // that lead to no view may do so later: with what is known then, or with more of them.
   std::optional<Accept> choose(const View& view, const Base& base, const Facts& facts,
                                TimePoint now, const std::function<void(const ProcessId&)>& denied);
   // The view that has been decided with this vote.

@@ -5,6 +5,8 @@
 #include <set>
 #include <vector>
 
+#include "dpwa/members/next_view.h"
+#include "dpwa/members/proposer.h"
 #include "dpwa/members/view_engine.h"
 #include "dpwa/members/vote.h"
 #include "test/support/broken_invariant.h"
@@ -121,37 +123,6 @@ TEST_CASE("invariants of a vote and of operations fire") {
   CHECK(test::breaks("an operation is completed once", [&] { alone.complete(1, 1); }));
 }
 
-TEST_CASE("one that applied with other settings before the run began does not join it") {
-  ViewEngine alone({.self = {"w0", 1, 1}, .names = {"w0"}, .settings = 7});
-  TimePoint now = TimePoint{} + std::chrono::hours(1);
-  alone.receive({"w9", 1, 9}, Apply{.base = {}, .settings = 8}, now);
-  for (int i = 0; i < 20; ++i) alone.tick(now += std::chrono::milliseconds(20));
-  CHECK(alone.view().number == 1);
-  CHECK(alone.view().member("w9") == nullptr);
-}
-
-TEST_CASE("a process that starts has a higher number than the former ones of its name") {
-  Kept former;
-  former.installed = view_of(2, 0, Quorum::majority);
-  former.installed.members[0].id.counter = 5;  // raised while it ran
-  former.votes = {{.owner = former.installed.members[0].id, .value = {}}};
-  const ViewEngine engine({.self = {"w0", 2, 9}, .names = {"w0", "w1"}}, former);
-  CHECK(engine.self().replaces(former.installed.members[0].id));
-}
-
-TEST_CASE("a member that joins again before it knew that it was left out begins anew") {
-  ViewEngine engine({.self = process(1), .names = {"w0", "w1"}});
-  const TimePoint now = TimePoint{} + std::chrono::hours(1);
-  View view = view_of(2, 0, Quorum::majority);
-  engine.receive(process(0), Installed{view}, now);
-  REQUIRE(engine.complete(1, 1));
-  view.number = 3;
-  view.members[1].joining = true;
-  engine.receive(process(0), Installed{view}, now);
-  REQUIRE(engine.standing() == ViewEngine::Standing::joining);
-  CHECK(engine.progress() == Progress{});
-}
-
 // What is known when these have promised, each for itself.
 Promises promises_of(const std::vector<ProcessId>& voters) {
   Promises promises;
@@ -208,6 +179,60 @@ TEST_CASE("those that leave last do not wait for one that has died") {
   for (auto& [voter, promise] : dead.of) promise.lives = false;
   facts.leaving.clear();
   CHECK_FALSE(next_view(view, dead, facts, 1));
+}
+
+TEST_CASE("a ballot that leads to no view goes on until one is possible") {
+  const View view = view_of(2, 0, Quorum::majority);
+  const Base base{view.number, view.digest()};
+  const TimePoint now = TimePoint{} + std::chrono::hours(1);
+  Proposer proposer(std::chrono::milliseconds(100), 1);
+  const Prepare question = proposer.begin(base, {"w0", 2, 7}, 0, now);
+  Promise promise;  // of a dead one
+  promise.ballot = question.ballot;
+  promise.voter = process(0);
+  promise.granted = true;
+  proposer.note(promise);
+  Facts facts;
+  facts.gone = {process(1)};
+  const auto choose = [&] { return proposer.choose(view, base, facts, now, [](const auto&) {}); };
+  CHECK_FALSE(choose());
+  CHECK(proposer.active());
+  facts.closes = true;
+  const auto proposal = choose();
+  REQUIRE(proposal);
+  CHECK(proposal->ballot == question.ballot);
+  CHECK(proposal->value.open());
+}
+
+TEST_CASE("one that applied with other settings before the run began does not join it") {
+  ViewEngine alone({.self = {"w0", 1, 1}, .names = {"w0"}, .settings = 7});
+  TimePoint now = TimePoint{} + std::chrono::hours(1);
+  alone.receive({"w9", 1, 9}, Apply{.base = {}, .settings = 8}, now);
+  for (int i = 0; i < 20; ++i) alone.tick(now += std::chrono::milliseconds(20));
+  CHECK(alone.view().number == 1);
+  CHECK(alone.view().member("w9") == nullptr);
+}
+
+TEST_CASE("a process that starts has a higher number than the former ones of its name") {
+  Kept former;
+  former.installed = view_of(2, 0, Quorum::majority);
+  former.installed.members[0].id.counter = 5;  // raised while it ran
+  former.votes = {{.owner = former.installed.members[0].id, .value = {}}};
+  const ViewEngine engine({.self = {"w0", 2, 9}, .names = {"w0", "w1"}}, former);
+  CHECK(engine.self().replaces(former.installed.members[0].id));
+}
+
+TEST_CASE("a member that joins again before it knew that it was left out begins anew") {
+  ViewEngine engine({.self = process(1), .names = {"w0", "w1"}});
+  const TimePoint now = TimePoint{} + std::chrono::hours(1);
+  View view = view_of(2, 0, Quorum::majority);
+  engine.receive(process(0), Installed{view}, now);
+  REQUIRE(engine.complete(1, 1));
+  view.number = 3;
+  view.members[1].joining = true;
+  engine.receive(process(0), Installed{view}, now);
+  REQUIRE(engine.standing() == ViewEngine::Standing::joining);
+  CHECK(engine.progress() == Progress{});
 }
 
 }  // namespace
