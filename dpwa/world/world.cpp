@@ -43,18 +43,21 @@ std::any Environment::read(const std::string& file) const {
 }
 
 void Environment::crash(Duration until_start) {
-  const std::size_t machine = world_.processes_[process_]->machine;
-  world_.schedule(world_.now_, [this, machine, until_start, &world = world_] {
-    if (!world.processes_[process_]->alive) return;
-    world.kill(machine);
-    world.schedule(world.now_ + until_start, [machine, &world] { world.start(machine); });
-  });
+  world_.replace(process_, until_start, /*wipes=*/false);
+}
+
+void Environment::burn(Duration until_start) {
+  world_.replace(process_, until_start, /*wipes=*/true);
 }
 
 void Environment::stop(Duration until_wake) {
   const std::size_t machine = world_.processes_[process_]->machine;
   world_.freeze(machine);
   world_.schedule(world_.now_ + until_wake, [machine, &world = world_] { world.wake(machine); });
+}
+
+void Environment::hide(Duration until_back) {
+  world_.machines_[world_.processes_[process_]->machine].hidden = world_.now_ + until_back;
 }
 
 World::World(std::uint64_t seed, WorldOptions options) : options_(options), random_(seed) {
@@ -78,6 +81,7 @@ std::size_t World::add_machine(const std::string& name, Start start) {
                   .disk = std::make_shared<Disk>(),
                   .clock = up_to(largest_clock_offset),
                   .cut = {},
+                  .hidden = {},
                   .slow = {}};
   machines_.push_back(std::move(machine));
   by_name_.emplace(name, machines_.size() - 1);
@@ -134,6 +138,16 @@ void World::kill(std::size_t machine) {
   if (runs(machine)) end(machines_[machine].process);
 }
 
+void World::replace(std::size_t process, Duration until_start, bool wipes) {
+  schedule(now_, [this, process, until_start, wipes] {
+    if (!processes_[process]->alive) return;
+    const std::size_t machine = processes_[process]->machine;
+    kill(machine);
+    if (wipes) wipe(machine);
+    schedule(now_ + until_start, [this, machine] { start(machine); });
+  });
+}
+
 void World::freeze(std::size_t machine) {
   if (runs(machine)) processes_[machines_[machine].process]->frozen = true;
 }
@@ -169,14 +183,18 @@ void World::in_process(std::size_t process, std::function<void()> action) {
   }
 }
 
+bool World::is_cut(const Machine& from, std::size_t to) const {
+  const auto cut = from.cut.find(to);
+  return (cut != from.cut.end() && cut->second) || now_ < from.hidden ||
+         now_ < machines_[to].hidden;
+}
+
 void World::send(std::size_t from, const std::string& to, std::function<void(Program&)> message) {
   const auto found = by_name_.find(to);
   if (found == by_name_.end()) return;
   const std::size_t receiver = found->second;
   Process& sender = *processes_[from];
-  const auto& cuts = machines_[sender.machine].cut;
-  const auto cut = cuts.find(receiver);
-  if (cut != cuts.end() && cut->second) {
+  if (is_cut(machines_[sender.machine], receiver)) {
     if (!random_.bernoulli(options_.through_cut)) return;
     // Sent again until the cut is over, on a connection that lives so long.
     return schedule(now_ + up_to(std::chrono::seconds(1)),

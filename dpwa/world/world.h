@@ -46,7 +46,10 @@ class Environment {
   // The process ends here, or stands still: at once, whatever it is about to do. Its machine starts
   // another, or it goes on, after this time.
   void crash(Duration until_start);
+  void burn(Duration until_start);  // and its disk is empty then
   void stop(Duration until_wake);
+  // From now on nothing that it sends arrives, nor anything that is sent to it, for this time.
+  void hide(Duration until_back);
 
  private:
   World& world_;
@@ -75,6 +78,7 @@ class World {
   // `start` makes the program of each of its processes.
   std::size_t add_machine(const std::string& name, Start start);
   std::size_t machines() const { return machines_.size(); }
+  const std::string& name(std::size_t machine) const { return machines_[machine].name; }
 
   // --- faults; no effect where they make no sense
   void start(std::size_t machine);
@@ -110,6 +114,7 @@ class World {
     Duration clock{};                      // offset
     std::size_t process = 0;               // the last one; 0: none yet
     std::map<std::size_t, bool> cut;       // by receiver
+    TimePoint hidden{};                    // until then
     std::map<std::size_t, Duration> slow;  // by receiver
   };
   struct Process {
@@ -141,8 +146,10 @@ class World {
   void schedule(TimePoint at, std::function<void()> action);
   void in_process(std::size_t process, std::function<void()> action);
   void send(std::size_t from, const std::string& to, std::function<void(Program&)> message);
+  bool is_cut(const Machine& from, std::size_t to) const;
   void write(std::size_t process, std::string file, std::any content, std::function<void()> done);
   void end(std::size_t process);
+  void replace(std::size_t process, Duration until_start, bool wipes);
   Duration up_to(Duration most);
 
   WorldOptions options_;

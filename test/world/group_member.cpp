@@ -19,62 +19,41 @@ namespace {
 
 constexpr auto votes_file = "votes";
 constexpr auto counter_file = "counter";
-constexpr std::uint64_t settings = 7;
+constexpr Duration restart = std::chrono::milliseconds(20);
 constexpr int looks = 4;         // in each patience
 constexpr int silent_looks = 6;  // without a word: suspected
 
+std::uint64_t settings_of(const GroupOptions& options, const std::string& name) {
+  return name == options.odd ? 8 : 7;
+}
+
 }  // namespace
 
-// --- checks
-
-void GroupChecks::fail(const std::string& problem) {
-  if (problems_.size() < 8) problems_.push_back(problem);
-}
-
-void GroupChecks::acts_in(const ProcessId& process, const View& view) {
-  const auto [known, fresh] = views_.emplace(std::pair{view.run, view.number}, view.digest());
-  if (!fresh && known->second != view.digest())
-    fail("two views have the number " + std::to_string(view.number));
-  if (!view.open()) runs_.emplace(view.run, runs_.size());
-  if (view.votes(process) && !view.open() && view.member(process)->joining)
-    fail("one that is joining votes");
-}
-
-void GroupChecks::state(const View& view, std::uint64_t through, std::uint64_t digest) {
-  const auto [known, fresh] = states_.emplace(std::pair{view.digest(), through}, digest);
-  if (!fresh && known->second != digest)
-    fail("members of view " + std::to_string(view.number) + " differ after operation " +
-         std::to_string(through));
-}
-
-void GroupChecks::commit(const View& view, std::uint64_t operation, std::uint64_t result) {
-  ++commits_;
-  const auto [known, fresh] = results_[view.run].emplace(operation, result);
-  if (!fresh && known->second != result)
-    fail("operation " + std::to_string(operation) + " has two results");
-  const std::size_t run = runs_.at(view.run);
-  if (run < latest_run_) fail("a run that was followed by another goes on");
-  latest_run_ = run;
-}
-
-// --- one process
-
-GroupMember::GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks)
-    : environment_(environment), options_(options), checks_(checks) {
+GroupMember::GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks,
+                         Traps& traps)
+    : traps_(traps[environment.name()]),
+      environment_(environment),
+      options_(options),
+      checks_(checks) {
   const std::any counter = environment_.read(counter_file);
   const std::uint64_t number = counter.has_value() ? std::any_cast<std::uint64_t>(counter) + 1 : 1;
   const ProcessId self{environment_.name(), number, environment_.random().next()};
   std::optional<Kept> former;
   const std::any kept = environment_.read(votes_file);
   if (kept.has_value()) former = std::any_cast<Kept>(kept);
-  engine_.emplace(members::ViewOptions{.self = self,
-                                       .names = options_.names,
-                                       .minimum = options_.minimum,
-                                       .settings = settings,
-                                       .patience = options_.patience,
-                                       .seed = environment_.random().next()},
-                  std::move(former));
+  engine_.emplace(
+      members::ViewOptions{.self = self,
+                           .names = options_.names,
+                           .minimum = options_.minimum,
+                           .settings = settings_of(options_, self.name),
+                           .serves = options_.servers.contains(self.name),
+                           .quorum = options_.servers.empty() ? members::Quorum::majority
+                                                              : members::Quorum::with_servers,
+                           .patience = options_.patience,
+                           .seed = environment_.random().next()},
+      std::move(former));
   view_ = engine_->view();
+  checks_.decided(view_);
   environment_.write(counter_file, number, [this] { tick(); });
 }
 
@@ -118,7 +97,11 @@ void GroupMember::tick() {
     engine_->renew();
     moved_ = now;
   }
-  if (is_member() && options_.steps > 0 && steps_done_ >= options_.steps) engine_->leave();
+  if (is_member() && leaves_) engine_->leave();
+  if (engine_->standing() == ViewEngine::Standing::left) {
+    halted_ = true;
+    return environment_.crash(restart);
+  }
   report();
   repair();
   pump();
@@ -131,44 +114,66 @@ void GroupMember::pump() {
   ViewEngine::Wishes fresh = engine_->take();
   if (fresh.keep || !fresh.installed.empty() || !fresh.send.empty())
     waiting_.push_back(std::move(fresh));
-  while (!writing_ && !waiting_.empty() && !halted_) {
+  while (!waits_ && !waiting_.empty()) {
     if (!waiting_.front().keep) {
-      const ViewEngine::Wishes wishes = std::move(waiting_.front());
-      waiting_.pop_front();
-      act(wishes);
+      if (!act()) return;
       continue;
     }
-    writing_ = true;
+    waits_ = true;
     environment_.write(votes_file, std::move(*waiting_.front().keep), [this] {
-      writing_ = false;
+      waits_ = false;
       waiting_.front().keep.reset();
+      for (const View& view : waiting_.front().installed) checks_.decided(view);
       pump();
     });
   }
 }
 
-void GroupMember::act(const ViewEngine::Wishes& wishes) {
-  for (const auto& [to, message] : wishes.send) {
-    if (falls(message, /*sent=*/false)) return;
+bool GroupMember::act() {
+  auto& [keep, send, views] = waiting_.front();
+  while (!send.empty()) {
+    const auto [to, message] = send.front();
+    if (falls(message, /*sent=*/false)) return false;
+    send.erase(send.begin());
     tell(to, [from = id(), message](GroupMember& receiver) {
       receiver.engine_->receive(from, message, receiver.environment_.now());
     });
-    if (falls(message, /*sent=*/true)) return;
+    if (falls(message, /*sent=*/true)) return false;
   }
-  for (const View& view : wishes.installed) installed(view);
+  const std::vector<View> fresh = std::move(views);
+  waiting_.pop_front();
+  for (const View& view : fresh) installed(view);
+  return true;
 }
 
 bool GroupMember::falls(const members::ViewMessage& message, bool sent) {
-  if (!trap_ || trap_->kind != message.index() || trap_->sends != sent) return false;
-  if (trap_->after-- > 0) return false;
-  const Trap trap = *std::exchange(trap_, std::nullopt);
-  if (trap.ends) {
-    environment_.crash(trap.back);
-    halted_ = true;
-  } else {
-    environment_.stop(trap.back);
+  for (auto trap = traps_.begin(); trap != traps_.end(); ++trap) {
+    if (trap->kind != message.index() || trap->sends != sent || trap->after-- > 0) continue;
+    const Trap sprung = *trap;
+    traps_.erase(trap);
+    switch (sprung.does) {
+      case Trap::Does::ends:
+        halted_ = true;
+        environment_.crash(sprung.back);
+        return true;
+      case Trap::Does::burns:
+        halted_ = true;
+        environment_.burn(sprung.back);
+        return true;
+      case Trap::Does::stops:
+        waits_ = true;
+        environment_.stop(sprung.back);
+        environment_.after({}, [this] {
+          waits_ = false;
+          pump();
+        });
+        return true;
+      case Trap::Does::hides:
+        environment_.hide(sprung.back);
+        return false;
+    }
   }
-  return trap.ends;
+  return false;
 }
 
 void GroupMember::reset() {
@@ -185,7 +190,8 @@ void GroupMember::reset() {
 void GroupMember::installed(const View& view) {
   const View former = std::exchange(view_, view);
   moved_ = environment_.now();
-  checks_.acts_in(id(), view_);
+  done_before_ = view_.done();
+  checks_.acts_in(id(), view_, settings_of(options_, id().name));
   const Member* const self = view_.member(id());
   const bool begins =
       self != nullptr && !self->joining && former.open() && view_.number == former.number + 1;
@@ -200,9 +206,15 @@ void GroupMember::installed(const View& view) {
   received_.clear();
   reported_.clear();
   if (self == nullptr) return;
+  const bool latest = engine_->view().number == view_.number;
+  if (latest && former.votes(id()) && !self->joining) checks_.stays(*self, engine_->progress());
   if (self->joining) {
     const ProcessId giver = view_.members.front().id;
-    if (giver_ != giver) reset();
+    if (giver_ != giver) {
+      reset();
+      if (latest && engine_->giver() == giver && engine_->progress() != Progress{})
+        checks_.fail("a state outlives its giver");
+    }
     giver_ = giver;
     return;
   }
@@ -211,10 +223,10 @@ void GroupMember::installed(const View& view) {
     return;
   }
   // What nobody has completed is repeated, from the same inputs.
-  const Progress done = view_.done();
   std::vector<std::uint64_t> open;
   for (const auto& [operation, value] : inputs_) {
-    if (!engine_->progress().has(operation) && !done.has(operation)) open.push_back(operation);
+    if (!engine_->progress().has(operation) && !done_before_.has(operation))
+      open.push_back(operation);
   }
   for (const std::uint64_t operation : open) contribute(operation);
   const auto early = std::exchange(early_, {});
@@ -225,7 +237,6 @@ void GroupMember::installed(const View& view) {
 
 void GroupMember::begin_step() {
   if (!is_member() || !has_state_ || computing_) return;
-  if (options_.steps > 0 && steps_done_ >= options_.steps) return;
   if (inputs_.contains(through() + 1)) return;  // has begun
   computing_ = true;
   for (std::uint64_t i = 1; i <= operations_of_step; ++i) {
@@ -234,7 +245,7 @@ void GroupMember::begin_step() {
       if (life != life_) return;
       if (i == operations_of_step) computing_ = false;
       inputs_[operation] = derive_seed(state_, {hash_of(id().name), id().nonce, operation});
-      if (is_member() && !engine_->progress().has(operation) && !view_.done().has(operation))
+      if (is_member() && !engine_->progress().has(operation) && !done_before_.has(operation))
         contribute(operation);
       pump();
     });
@@ -253,6 +264,7 @@ void GroupMember::contribute(std::uint64_t operation) {
 void GroupMember::take(const ProcessId& from, const Contribution& contribution) {
   if (contribution.view > view_.number) early_.emplace_back(from, contribution);
   if (contribution.view != view_.number || !view_.votes(from)) return;
+  checks_.contributes(done_before_, contribution.operation);
   received_[contribution.operation][from] = contribution.value;
   try_complete(contribution.operation);
 }
@@ -269,6 +281,7 @@ void GroupMember::try_complete(std::uint64_t operation) {
 
 void GroupMember::finish(std::uint64_t operation, std::uint64_t result) {
   results_[operation] = result;
+  checks_.completes(view_, operation);
   moved_ = environment_.now();
   close_steps();
   report();
@@ -328,7 +341,7 @@ void GroupMember::repair() {
     }
     return;
   }
-  const Progress done = view_.done();
+  const Progress& done = done_before_;
   const std::uint64_t last = done.beyond.empty() ? done.through : *done.beyond.rbegin();
   for (std::uint64_t operation = engine_->progress().through + 1; operation <= last; ++operation) {
     if (engine_->progress().has(operation) || !done.has(operation)) continue;

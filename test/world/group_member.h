@@ -10,48 +10,36 @@
 
 #include "dpwa/members/view_engine.h"
 #include "dpwa/world/world.h"
+#include "test/world/group_checks.h"
 
 namespace dpwa::world::testing {
-
-// What all processes of a World say of what they did, checked as they say it.
-class GroupChecks {
- public:
-  void acts_in(const members::ProcessId& process, const members::View& view);
-  void state(const members::View& view, std::uint64_t through, std::uint64_t digest);
-  // All members say that they have completed it: it may leave the group.
-  void commit(const members::View& view, std::uint64_t operation, std::uint64_t result);
-  void fail(const std::string& problem);
-
-  const std::vector<std::string>& problems() const { return problems_; }
-  std::uint64_t committed() const { return commits_; }
-
- private:
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> views_;  // by run and number
-  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> states_;
-  std::map<std::uint64_t, std::map<std::uint64_t, std::uint64_t>> results_;  // by run
-  std::map<std::uint64_t, std::size_t> runs_;  // in the order in which they began
-  std::size_t latest_run_ = 0;                 // that committed
-  std::uint64_t commits_ = 0;
-  std::vector<std::string> problems_;
-};
 
 struct GroupOptions {
   std::vector<std::string> names;
   std::size_t minimum = 0;
   Duration patience = std::chrono::milliseconds(200);
   Duration compute = std::chrono::milliseconds(60);  // of a step
-  bool spoils = false;      // a state that is transferred is wrong at times
-  std::uint64_t steps = 0;  // after which a member leaves; 0: it trains on
+  bool spoils = false;            // a state that is transferred is wrong at times
+  std::set<std::string> servers;  // none: all are equal
+  std::string odd;                // the name whose settings differ
 };
 
-// Ends or stops a process when it is about to send a message of one kind, or has just sent it.
+// What happens to a process when it is about to send a message of one kind, or has just sent it.
 struct Trap {
+  enum class Does : std::uint8_t {
+    ends,   // it, and another is started
+    burns,  // and its disk
+    stops,  // it: what it has not sent, it sends when it goes on
+    hides,  // it from the others
+  };
   std::size_t kind = 0;     // index in members::ViewMessage
   std::uint64_t after = 0;  // so many others of the kind
   bool sends = true;        // that message still goes out
-  bool ends = true;
+  Does does = Does::ends;
   Duration back{};
 };
+
+using Traps = std::map<std::string, std::vector<Trap>>;  // by name: a later process inherits them
 
 // One process of a data-parallel group: each step has several operations in flight, to each of
 // which every member contributes a number that only it can have made. So a result says which
@@ -60,9 +48,15 @@ class GroupMember : public Program {
  public:
   static constexpr std::uint64_t operations_of_step = 3;
 
-  GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks);
+  GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks,
+              Traps& traps);
 
-  void set(const std::optional<Trap>& trap) { trap_ = trap; }
+  // The next view is asked for, or is to be without it; then the process ends and another starts.
+  void renew() {
+    if (is_member()) engine_->renew();
+  }
+  void leave() { leaves_ = true; }
+  bool leaves() const { return leaves_; }
   const members::ViewEngine& engine() const { return *engine_; }
   const members::View& view() const { return view_; }
   const members::ProcessId& id() const { return engine_->self(); }
@@ -79,7 +73,8 @@ class GroupMember : public Program {
 
   void tick();
   void pump();
-  void act(const members::ViewEngine::Wishes& wishes);
+  // Returns false: the rest has to wait.
+  bool act();
   void installed(const members::View& view);
   void reset();
   void begin_step();
@@ -101,18 +96,20 @@ class GroupMember : public Program {
   template <class Action>
   void tell(const std::string& to, Action action);
 
-  // Returns whether the process is to do nothing more.
+  // Returns whether the process is to do nothing more, or nothing until it wakes.
   bool falls(const members::ViewMessage& message, bool sent);
 
-  std::optional<Trap> trap_;
+  std::vector<Trap>& traps_;
   bool halted_ = false;
+  bool leaves_ = false;
   Environment& environment_;
   const GroupOptions options_;
   GroupChecks& checks_;
   std::optional<members::ViewEngine> engine_;
   std::deque<members::ViewEngine::Wishes> waiting_;  // for the disk
-  bool writing_ = false;
-  members::View view_;  // that is acted upon
+  bool waits_ = false;                               // for the disk, or stands still
+  members::View view_;                               // that is acted upon
+  members::Progress done_before_;                    // what one of its members had completed
   std::map<std::string, TimePoint> heard_;
   TimePoint ticked_{};
   TimePoint moved_{};  // when it last completed an operation, or a view was installed

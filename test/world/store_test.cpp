@@ -53,10 +53,11 @@ bool happen(const Fault& fault, VirtualStore& store, std::size_t servers, bool c
   using enum Fault::Kind;
   const bool ends = fault.kind == kill || fault.kind == replace;
   const bool of_server = fault.first < servers;
-  if (fault.kind == scene) return false;  // of groups alone
+  if (fault.is_of_groups()) return false;
   if (ends && of_server && !(calm && may_end(store, servers))) return false;
   if (fault.kind == start && store.lives() == VirtualStore::max_lives) return false;
-  testing::happen(fault, store.world());
+  Traps none;
+  testing::happen(fault, store.world(), none);
   return of_server || !(ends || fault.kind == start);
 }
 
