@@ -124,6 +124,7 @@ class KvstoreAdapter : public Adapter {
   void rejoin();
   StepReport end_step(const torch::Tensor& loss);
   void tell_status(const StepReport& report, const torch::Tensor& loss);
+  void note_parameters(const torch::optim::Optimizer& optimizer);
   void step_here(torch::optim::Optimizer& optimizer);
   void hold_back();
 
@@ -158,10 +159,12 @@ class KvstoreAdapter : public Adapter {
   // first step, and a step whose gradients were averaged before it: a copy, for the next average.
   const torch::optim::Optimizer* stepping_ = nullptr;
   std::optional<kvstore::OptimizerCopy> last_optimizer_;
-  std::vector<bool> used_;    // of trained_: it has had a gradient
-  bool held_back_ = false;    // update: server: nothing leaves in backward()
-  bool by_halves_ = false;    // update_send() was called
-  bool has_weights_ = false;  // of the run
+  std::vector<const void*> stepped_;  // parameters of the last step's optimizer, by identity
+  bool several_optimizers_ = false;   // that of a later step had not all of them
+  std::vector<bool> used_;            // of trained_: it has had a gradient
+  bool held_back_ = false;            // update: server: nothing leaves in backward()
+  bool by_halves_ = false;            // update_send() was called
+  bool has_weights_ = false;          // of the run
   // update: worker: by trained_, from another worker, for an optimizer that is not known yet.
   std::vector<std::optional<kvstore::KeyState>> given_;
   bool restored_ = false;         // from a checkpoint

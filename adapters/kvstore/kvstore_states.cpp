@@ -126,6 +126,10 @@ void KvstoreAdapter::look_for_newcomers() {
 void KvstoreAdapter::give_weights(ExchangeReport& report) {
   if (by_halves_)
     throw std::runtime_error("update_send() does not tell the optimizer; accepted: step()");
+  if (several_optimizers_)
+    throw std::runtime_error(
+        "several optimizers make its steps, and a step has the state of one; accepted: one "
+        "optimizer, with groups of parameters");
   if (stepping_ != nullptr) last_optimizer_.emplace(*stepping_, trained_parameters_);
   if (!last_optimizer_)
     throw std::runtime_error(

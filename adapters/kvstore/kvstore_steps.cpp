@@ -3,9 +3,11 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -244,6 +246,20 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   return end_step(loss);
 }
 
+// Where several optimizers make the steps in turn, each with parameters of its own, none has the
+// state of all. One that has more than the one before is no such case.
+void KvstoreAdapter::note_parameters(const torch::optim::Optimizer& optimizer) {
+  std::vector<const void*> all;
+  for (const auto& group : optimizer.param_groups())
+    for (const at::Tensor& parameter : group.params())
+      all.push_back(parameter.unsafeGetTensorImpl());
+  if (all == stepped_) return;
+  const std::set<const void*> now(all.begin(), all.end());
+  several_optimizers_ |= !std::ranges::all_of(
+      stepped_, [&](const void* parameter) { return now.contains(parameter); });
+  stepped_ = std::move(all);
+}
+
 // update: worker.
 void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   struct Known {
@@ -252,6 +268,7 @@ void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   };
   stepping_ = &optimizer;
   const Known until_end{stepping_};
+  note_parameters(optimizer);
   const bool averaged_before = averaged_;
   give_to(optimizer);
   if (!averaged_) exchange_gradients();

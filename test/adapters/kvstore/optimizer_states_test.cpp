@@ -3,6 +3,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "test/adapters/kvstore/store_nodes.h"
@@ -165,7 +166,10 @@ TEST_CASE("update: worker: one that was left out takes the weights of the others
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
 }
 
-TEST_CASE("update: worker: an optimizer that cannot be given is one line, and the others go on") {
+namespace {
+
+// `step`: of the first worker. The second comes after five of them.
+void check_refused(const std::function<StepReport(Adapter&, Net&, const Data&)>& step) {
   const Data data = data_of(160);
   const auto models = models_of<Net>(2, 5);
   std::string problem;
@@ -176,19 +180,11 @@ TEST_CASE("update: worker: an optimizer that cannot be given is one line, and th
                   }),
             [&](Participant& node) {
               Net& net = *models[node.index];
-              const auto optimizer = make(optimizers()[0].second, net);
               const auto adapter = make_adapter(node.config, net);
-              const auto step = [&] {
-                optimizer->zero_grad();
-                const Tensor loss = loss_of(net, data, 0, worker_rows);
-                loss.backward();
-                adapter->update_send(loss);
-                optimizer->step();
-                return adapter->update_wait(loss);
-              };
+              const auto next = [&] { return step(*adapter, net, data); };
               if (node.index == 0) {
                 adapter->start();
-                for (int i = 0; i < 5; ++i) step();
+                for (int i = 0; i < 5; ++i) next();
               }
               node.wait_for_all();
               if (node.index == 1) {
@@ -200,13 +196,45 @@ TEST_CASE("update: worker: an optimizer that cannot be given is one line, and th
                 node.wait_for_all();
                 return;
               }
-              while (adapter->place().size < 2) step();
-              while (adapter->place().size == 2) step();
-              step();
+              while (adapter->place().size < 2) next();
+              while (adapter->place().size == 2) next();
+              next();
               node.wait_for_all();
               adapter->finish();
             });
   CHECK(problem.find("cannot give them") != std::string::npos);
+}
+
+Tensor backward(Net& net, const Data& data) {
+  net.zero_grad();
+  Tensor loss = loss_of(net, data, 0, worker_rows);
+  loss.backward();
+  return loss;
+}
+
+}  // namespace
+
+TEST_CASE("update: worker: an optimizer that cannot be given is one line, and the others go on") {
+  std::unique_ptr<torch::optim::Optimizer> optimizer;
+  check_refused([&](Adapter& adapter, Net& net, const Data& data) {
+    if (!optimizer) optimizer = make(optimizers()[0].second, net);
+    const Tensor loss = backward(net, data);
+    adapter.update_send(loss);
+    optimizer->step();
+    return adapter.update_wait(loss);
+  });
+}
+
+TEST_CASE("update: worker: of several optimizers none is given, and the others go on") {
+  std::vector<std::unique_ptr<torch::optim::SGD>> parts;
+  std::size_t steps = 0;
+  check_refused([&](Adapter& adapter, Net& net, const Data& data) {
+    const auto options = torch::optim::SGDOptions(0.05).momentum(0.9);
+    for (const auto& layer : {net.first, net.second})
+      if (parts.size() < 2)
+        parts.push_back(std::make_unique<torch::optim::SGD>(layer->parameters(), options));
+    return adapter.step(*parts[steps++ % 2], backward(net, data));
+  });
 }
 
 TEST_CASE("update: server: a checkpoint has the optimizer's state, and new servers get it") {
