@@ -75,8 +75,11 @@ void draw_scene(Fault& fault, bool loses_disks, Random& random) {
     case 4:  // old answers come when others have gone on
       if (random.below(2) == 0) fault.opening = part;
       leader = {{random.below(5), 0, false, stops, milliseconds(random.below(600))}};
-      rival = {{random.below(5), random.below(2), false, stops, milliseconds(random.below(600))}};
-      others = {{random.below(4), random.below(2), false, stops, milliseconds(random.below(300))}};
+      rival = {{random.below(5), random.below(2), false, stops, milliseconds(random.below(600))},
+               decides_alone};
+      others = {{random.below(2) == 0 ? std::size_t{promise} : random.below(4), random.below(2),
+                 false, stops, milliseconds(random.below(300))}};
+      if (random.below(2) == 0) leader = {};
       return;
     case 5:  // those that have promised, or voted, decide alone
       leader = {
@@ -140,16 +143,19 @@ Schedule draw(std::uint64_t seed) {
   }
   const std::size_t count = 1 + random.below(30);
   Duration at = milliseconds(random.below(random.below(2) == 0 ? 500 : 3000));
+  if (random.below(schedule.minimum > 0 ? 2 : 8) == 0) at = {};
   for (std::size_t i = 0; i < count; ++i) {
     Fault fault;
     fault.at = at;
     fault.kind = draw_kind(random, schedule.loses_disks);
+    if (at == Duration{}) fault.kind = Fault::Kind::scene;  // before the first view
     fault.first = random.below(schedule.machines);
     fault.second = random.below(schedule.machines);
     fault.side = random.below(1U << schedule.machines);
+    if (fault.kind == Fault::Kind::outage && random.below(2) == 0) fault.side = ~0U;
     fault.more = milliseconds(random.below(500));
     if (fault.kind == Fault::Kind::scene) draw_scene(fault, schedule.loses_disks, random);
-    if (fault.kind == Fault::Kind::scene && random.below(2) == 0) {
+    if (fault.kind == Fault::Kind::scene && at > Duration{} && random.below(2) == 0) {
       // All are there.
       schedule.faults.push_back({.at = at, .kind = Fault::Kind::recover});
       at += schedule.patience * static_cast<std::int64_t>(5 + random.below(20));

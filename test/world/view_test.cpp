@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <any>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -57,7 +58,9 @@ bool can_decide(const View& view, const std::set<ProcessId>& living) {
 
 // The latest view that anybody knows, and whether there can be another: its voters can be heard,
 // and one of them lives to go on, with the values if some are servers, or all have later processes.
-std::pair<View, bool> latest(const World& world, bool can_begin) {
+// `unheard`: a machine without which there has to be one.
+std::pair<View, bool> latest(const World& world, bool can_begin,
+                             std::optional<std::size_t> unheard = {}) {
   View view;
   for (std::size_t i = 0; i < world.machines(); ++i) {
     const GroupMember* const member = member_on(world, i);
@@ -71,9 +74,10 @@ std::pair<View, bool> latest(const World& world, bool can_begin) {
   for (std::size_t i = 0; i < world.machines(); ++i) {
     const GroupMember* const member = member_on(world, i);
     const members::Member* const former = view.member(world.name(i));
-    if (former != nullptr && !former->joining && (member == nullptr || member->id() == former->id))
+    if (former != nullptr && !former->joining &&
+        (member == nullptr || i == unheard || member->id() == former->id))
       all_have_later = false;
-    if (member == nullptr) continue;
+    if (member == nullptr || i == unheard) continue;
     if (view.votes(member->id())) {
       voters.insert(member->id());
       one_goes_on |= view.quorum == members::Quorum::majority || former->serves;
@@ -118,7 +122,7 @@ GroupOptions options_of(const Schedule& schedule) {
 class Ending {
  public:
   Ending(const Schedule& schedule, const GroupOptions& options, World& world, GroupChecks& checks)
-      : options_(options), world_(world), checks_(checks) {
+      : options_(options), world_(world), checks_(checks), apart_(schedule.apart) {
     for (std::size_t i = 0; i < schedule.machines; ++i) {
       if (options.names[i] != options.odd && (schedule.lost >> i & 1) == 0) expected_.insert(i);
     }
@@ -140,6 +144,10 @@ class Ending {
         checks_.fail(options_.names[i] + " is no member of the view, or has not left");
     }
     if (available_ && !goes_on_) checks_.fail("nothing goes on at the end");
+    const std::size_t last = world_.machines() - 1;
+    const GroupMember* const odd = options_.odd.empty() ? nullptr : member_on(world_, last);
+    if (goes_on_ && odd != nullptr && odd->engine().standing() != ViewEngine::Standing::refused)
+      checks_.fail(options_.odd + " is not refused");
     if (!available_ && needs_disks_) checks_.fail("blocked, although every disk is there");
     if (!available_ && goes_on_) checks_.fail("goes on without a quorum");
   }
@@ -164,11 +172,16 @@ class Ending {
     world_.run(patiences * options_.patience);
     goes_on_ = checks_.committed() > committed;
     std::tie(view_, available_) = latest(world_, can_begin_);
+    if (apart_) {
+      available_ = latest(world_, can_begin_, apart_->first).second ||
+                   latest(world_, can_begin_, apart_->second).second;
+    }
   }
 
   const GroupOptions& options_;
   World& world_;
   GroupChecks& checks_;
+  const std::optional<std::pair<std::size_t, std::size_t>> apart_;
   std::set<std::size_t> expected_;
   bool can_begin_ = false;
   bool needs_disks_ = false;
