@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Puts known defects back into a copy of the tree, one at a time, and runs the simulated clusters on each.
+
+A schedule that never fails proves nothing: each rule of dpwa/members has a defect here that breaks it.
+
+Exit codes: 0 each defect is found by some seed, or is listed as one that is not; 1 one is not found, or is found and
+listed so, or its text is no longer in the file; 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+TEST = "at most one group goes on*"
+LONGEST = 120  # seconds of one seed: then it hangs
+
+VIEW = "dpwa/members/view.cpp"
+VOTE = "dpwa/members/vote.cpp"
+NEXT = "dpwa/members/next_view.cpp"
+PROPOSER = "dpwa/members/proposer.cpp"
+NEIGHBOURS = "dpwa/members/neighbours.cpp"
+ENGINE = "dpwa/members/view_engine.cpp"
+MEMBER = "test/world/group_member.cpp"
+
+
+@dataclass(frozen=True)
+class Defect:
+    name: str
+    file: str
+    text: str
+    replacement: str
+    expected_unfound: str = ""  # why another rule covers it
+
+
+DEFECTS = (
+    # Quorums.
+    Defect("a third is a majority", VIEW, "2 * yes > all ||", "3 * yes > all ||"),
+    Defect("any half is a majority", VIEW, "has_first |= in && all == 0;", "has_first |= in;"),
+    Defect("half is no majority", VIEW, "(has_first && 2 * yes == all)", "false"),
+    Defect("joining members count", VIEW, "    if (each.joining) continue;\n", ""),
+    Defect("joining members vote", VIEW, "found != nullptr && !found->joining", "found != nullptr"),
+    Defect("workers decide without a server", VIEW, "servers_yes > 0 && (majority", "(majority"),
+    Defect("all servers do not suffice", VIEW, "(majority || servers_yes == servers)", "majority"),
+    Defect("a run begins with one vote", NEXT, "names.size() >= facts.enough;", "!names.empty();"),
+    Defect("a run begins with too few", NEXT, "next.members.size() < facts.enough || ", ""),
+    Defect("a view has no server", NEXT, "!next.open() && next.quorum == Quorum::with_servers &&", "false &&"),
+    # Ballots and votes.
+    Defect("rounds alone are compared", VOTE,
+           "question.ballot > promised,", "question.ballot.round >= promised.round,"),
+    Defect("a promise does not bind", VOTE, "proposal.ballot < promised", "false"),
+    Defect("a vote is no promise", VOTE, "promised = accepted = proposal.ballot;", "accepted = proposal.ballot;"),
+    Defect("a promise is not kept on the disk", ENGINE, "    changed_ |= promise.granted;\n", ""),
+    Defect("a vote is not kept on the disk", ENGINE, "  changed_ |= !given.empty();\n", ""),
+    Defect("answers do not wait for the disk", MEMBER, "    if (!waiting_.front().keep) {",
+           "    if (waiting_.front().keep)\n"
+           "      environment_.write(votes_file, *waiting_.front().keep, [] {});\n    if (true) {"),
+    Defect("accepted values are ignored", PROPOSER,
+           "promises.accepted()) {", "promises.accepted(); accepted && false) {"),
+    Defect("the lowest accepted value is taken", NEXT,
+           "promise.accepted > highest->accepted", "promise.accepted < highest->accepted"),
+    Defect("promises of older ballots count", PROPOSER, "promise.ballot != attempt_->ballot || ", "",
+           "not covered, but rare: a promise comes one ballot late, and a view is decided between the two"),
+    Defect("votes of older ballots count", PROPOSER, " || vote.ballot != attempt_->ballot", "",
+           "a proposer votes for its values itself, so its later ballots lead to the same value"),
+    Defect("votes outlive their view", ENGINE, "vote = {.owner = vote.owner, .value = {}};", "(void)vote;"),
+    Defect("the vote of an open view is forgotten", VOTE, "    own = former->votes.front();\n", ""),
+    Defect("values of other views are accepted", ENGINE, "  if (!message.value.follows(base())) return;\n", "",
+           "a proposer of this base asks for values that follow it alone (Proposer::choose)"),
+    Defect("promises of other views count", ENGINE,
+           "  if (!at_base(from, message.base)) return;\n  proposer_.note(message);",
+           "  at_base(from, message.base);\n  proposer_.note(message);",
+           "the rounds of a process only grow, so a ballot of another view has another number"),
+    # The votes of the dead.
+    Defect("votes of former processes are dropped", VOTE,
+           "if (open || kept.installed.member(vote.owner) != nullptr) kept.votes.push_back(std::move(vote));", ""),
+    Defect("a new view drops votes of former processes", ENGINE,
+           "return view.member(vote.owner) == nullptr; }", "return true; }"),
+    Defect("successors vote without the file", ENGINE, "  std::vector<Vote*> votes;\n",
+           "  std::vector<Vote*> votes;\n  if (const Member* const same = view().member(self_.name);\n"
+           "      same != nullptr && std::ranges::find(kept_.votes, same->id, &Vote::owner) == kept_.votes.end())\n"
+           "    kept_.votes.push_back({.owner = same->id, .value = {}});\n"),
+    Defect("the dead count as living", ENGINE, "promise.lives = promise.voter == self_;", "promise.lives = true;"),
+    Defect("a living name is not outnumbered", ENGINE, "  if (same != nullptr) renumber(same->id);\n}", "}"),
+    Defect("a start keeps its low number", ENGINE,
+           "  if (const Member* const same = view().member(self_.name)) renumber(same->id);\n", ""),
+    # Operations in flight.
+    Defect("a promise does not freeze", ENGINE, "if (frozen_ || number", "if (number"),
+    Defect("operations of an older view complete", ENGINE, "if (frozen_ || number != view().number)", "if (frozen_)"),
+    Defect("members stay without a promise", NEXT, "} else if (promise != nullptr) {", "} else {"),
+    Defect("progress is not in the promise", NEXT, "if (promise != nullptr) member.done = promise->done;", ""),
+    Defect("the progress of the first member counts", VIEW, "if (!each.joining) all.add(each.done);",
+           "if (&each == &members.front()) all.add(each.done);"),
+    Defect("completed operations are repeated", MEMBER,
+           "if (!engine_->progress().has(operation) && !done_before_.has(operation))\n      open", "open"),
+    Defect("operations of others are repeated", MEMBER,
+           "if (!engine_->progress().has(operation) && !done_before_.has(operation))\n      open",
+           "if (!engine_->progress().has(operation)) open"),
+    Defect("early contributions are dropped", MEMBER, "early_.emplace_back(from, contribution);", "return;"),
+    # Joining.
+    Defect("one joins before it has caught up", NEXT,
+           "promises.caught_up(base, member.id))", "promises.living(member.id))"),
+    Defect("one joins with another state", ENGINE, "if (own->second == message.state)", "if (true)"),
+    Defect("one that some do not hear joins", NEXT, "&& promises.hear(next, id))", ")"),
+    Defect("a state outlives its giver", ENGINE, "giver() && giver() != giver_before;", "false;"),
+    Defect("a member that joins again keeps its state", ENGINE, "giver() && giver() != giver_before;",
+           "giver() && giver_before && giver() != giver_before;"),
+    Defect("one that joined stays ready", NEIGHBOURS, "  facts_.ready.clear();\n", ""),
+    Defect("other settings join", ENGINE, "if (view().open() || message.settings == view().settings)", "if (true)"),
+    Defect("other settings apply before a run", ENGINE,
+           "each.second.settings != settings;", "view().open() && each.second.settings != settings;"),
+    # Reasons for a change.
+    Defect("one that is heard stays suspected", NEIGHBOURS, "  facts_.gone.erase(from);\n", ""),
+    Defect("members do not leave", NEXT, "    if (leave.contains(member.id)) {", "    if (false) {"),
+    Defect("the last server leaves", NEXT, "if (some_stay && !server_stays) {", "if (false) {"),
+    Defect("the last to leave waits for the dead", NEXT, "!all_leave && !one_leaves &&", "!all_leave &&"),
+    Defect("lost messages do not lead to a view", ENGINE, "!frozen_long && !renews_", "!frozen_long"),
+    Defect("the frozen wait for the proposer", ENGINE, "&& !frozen_long && !renews_", "&& !renews_",
+           "a member that completes nothing for some time asks for a view as well, if later (renew)"),
+    Defect("a run closes while one lives", ENGINE,
+           "std::ranges::all_of(view().voters(),", "std::ranges::any_of(view().voters(),"),
+    Defect("a run does not close", ENGINE, "facts.closes = !view().open() &&", "facts.closes = false &&"),
+    Defect("all runs have one number", NEXT, "View next{.run = run,", "View next{.run = 1,"),
+    Defect("older views are installed", ENGINE, "if (view.number <= this->view().number) return;",
+           "if (view.number == this->view().number) return;"),
+    Defect("those behind are not told", ENGINE, "if (its.number < view().number) send", "if (false) send"),
+)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=" ".join(__doc__.splitlines()[4:6]))
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="the defects whose names contain this; repeatable")
+    parser.add_argument("--seeds", type=int, default=1000, help="of each defect, at most (default 1000)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1,
+                        help="seeds that run at once (default: processors)")
+    parser.add_argument("--list", action="store_true", help="print the names of the defects, run nothing")
+    chosen = parser.parse_args(arguments)
+    if min(chosen.seeds, chosen.jobs) < 1:
+        parser.error("--seeds, --jobs: at least 1")
+    return chosen
+
+
+def copy_tree(to: Path) -> None:
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=REPOSITORY,
+                            check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (REPOSITORY / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(REPOSITORY / name, to / name)
+
+
+class Copy:
+    """A copy of the tree, in which what has not changed is not built again."""
+
+    def __init__(self, folder: Path, jobs: int) -> None:
+        self.folder = folder
+        self.jobs = jobs
+        copy_tree(folder)
+        subprocess.run(["cmake", "--preset", "core", "-DCMAKE_UNITY_BUILD=OFF"], cwd=folder, check=True,
+                       stdout=subprocess.DEVNULL)
+        self.program = folder / "build/core/test/world/dpwa_world_tests"
+
+    def build(self) -> str:
+        """What the compiler says against it; empty: nothing."""
+        built = subprocess.run(["cmake", "--build", "build/core", "--target", "dpwa_world_tests", "-j", str(self.jobs)],
+                               cwd=self.folder, capture_output=True, text=True)
+        return "" if built.returncode == 0 else built.stdout[-4000:]
+
+    def fails(self, seed: int) -> bool:
+        """A seed fails by a broken promise, a broken invariant or a hang."""
+        environment = os.environ | {"DPWA_WORLD_SEED": str(seed), "DPWA_WORLD_SEEDS": "1"}
+        try:
+            return subprocess.run([self.program, f"--test-case={TEST}"], env=environment, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL, timeout=LONGEST).returncode != 0
+        except subprocess.TimeoutExpired:
+            return True
+
+    def found_at(self, seeds: int) -> int | None:
+        with ThreadPoolExecutor(self.jobs) as pool:
+            for first in range(1, seeds + 1, self.jobs):
+                batch = range(first, min(first + self.jobs, seeds + 1))
+                for seed, failed in zip(batch, pool.map(self.fails, batch)):
+                    if failed:
+                        return seed
+        return None
+
+
+def try_one(copy: Copy, defect: Defect, seeds: int) -> tuple[bool, str]:
+    """Whether all is as the list says, and what happened."""
+    path = copy.folder / defect.file
+    whole = path.read_text()
+    if whole.count(defect.text) != 1:
+        return False, f"its text is {whole.count(defect.text)} times in {defect.file}"
+    path.write_text(whole.replace(defect.text, defect.replacement))
+    try:
+        if problem := copy.build():
+            return False, "does not compile\n" + problem
+        seed = copy.found_at(seeds)
+    finally:
+        path.write_text(whole)
+    if seed is not None:
+        return not defect.expected_unfound, f"seed {seed}"
+    if defect.expected_unfound:
+        return True, f"not found: {defect.expected_unfound}"
+    return False, "not found"
+
+
+def main(arguments: list[str]) -> int:
+    chosen = parse(arguments)
+    defects = [each for each in DEFECTS if not chosen.only or any(part in each.name for part in chosen.only)]
+    if chosen.list or not defects:
+        print("\n".join(each.name for each in DEFECTS))
+        return 0 if chosen.list else 2
+    with tempfile.TemporaryDirectory(prefix="dpwa-defects-") as folder:
+        copy = Copy(Path(folder), chosen.jobs)
+        if problem := copy.build():
+            print(problem)
+            return 1
+        if (seed := copy.found_at(min(chosen.seeds, 20))) is not None:
+            print(f"seed {seed} fails without a defect")
+            return 1
+        wrong = 0
+        print(f"{'defect':48} {'seconds':>7}  found at")
+        for defect in defects:
+            began = time.monotonic()
+            right, outcome = try_one(copy, defect, chosen.seeds)
+            wrong += not right
+            seconds = time.monotonic() - began
+            print(f"{defect.name:48} {seconds:7.1f}  {'' if right else 'WRONG: '}{outcome}", flush=True)
+    print(f"{len(defects) - wrong} of {len(defects)} as expected")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
