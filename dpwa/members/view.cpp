@@ -23,7 +23,8 @@ void Progress::add(const Progress& other) {
 }
 
 bool Progress::covers(const Progress& other) const {
-  return has(other.through) &&
+  // Not has(other.through): it may have that one, and not all before it.
+  return through >= other.through &&
          std::ranges::all_of(other.beyond, [&](std::uint64_t each) { return has(each); });
 }
 

@@ -89,6 +89,7 @@ TEST_CASE("progress: what was completed out of order") {
   other.add(progress);
   CHECK(other == Progress{3, {5, 6}});
   CHECK(other.covers(progress));
+  CHECK_FALSE(Progress{6, {9}}.covers({9, {}}));
   other.keep_common(progress);
   CHECK(other == Progress{2, {5}});
 }
