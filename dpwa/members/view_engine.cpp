@@ -48,8 +48,15 @@ bool ViewEngine::complete(std::uint64_t number, std::uint64_t operation) {
   return true;
 }
 
-void ViewEngine::begin_at(std::uint64_t through) {
-  progress_ = {through, {}};
+bool ViewEngine::begin_at(std::uint64_t number, std::uint64_t through) {
+  if (number != view().number) return false;
+  forget_state();
+  progress_.through = through;
+  return true;
+}
+
+void ViewEngine::forget_state() {
+  progress_ = {};
   states_.clear();
 }
 
@@ -332,7 +339,7 @@ void ViewEngine::install(const View& view) {
   // The state of one that is left out is no longer that of the group, even if it hears only that it
   // joins again. One that is joining has what its giver had, perhaps alone.
   const bool begins_anew = giver() && giver() != giver_before;
-  if (standing() == Standing::applies || begins_anew) begin_at(0);
+  if (standing() == Standing::applies || begins_anew) forget_state();
   neighbours_.install(view);
   renews_ = false;
   proposer_.end();

@@ -73,8 +73,9 @@ class ViewEngine {
   // An operation is complete here, under the view of this number. False: it is not, because that
   // view is no longer the installed one, or because a promise has been given.
   bool complete(std::uint64_t number, std::uint64_t operation);
-  // Begins with the state after all operations up to this one.
-  void begin_at(std::uint64_t through);
+  // Begins with the state after all operations up to this one, under the view of this number.
+  // False: it does not, because that view is no longer the installed one.
+  bool begin_at(std::uint64_t number, std::uint64_t through);
   // The digest of the state after all operations up to this one: to be compared with those of
   // processes that join, and, on one that joins, with those of the members.
   void note_state(std::uint64_t through, std::uint64_t digest);
@@ -120,6 +121,7 @@ class ViewEngine {
 
   void compare(const ProcessId& with, const Base& its);
   void tell_progress();
+  void forget_state();
   bool at_base(const ProcessId& from, const Base& base);
   bool may_propose(const ProcessId& from) const;
   Facts facts(TimePoint now) const;

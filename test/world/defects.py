@@ -109,6 +109,7 @@ DEFECTS = (
     # Joining.
     Defect("one joins before it has caught up", NEXT,
            "promises.caught_up(base, member.id))", "promises.living(member.id))"),
+    Defect("a state of an older view counts", ENGINE, "  if (number != view().number) return false;\n  forget", "  forget"),
     Defect("one joins with another state", ENGINE, "if (own->second == message.state)", "if (true)"),
     Defect("one that some do not hear joins", NEXT, "&& promises.hear(next, id))", ")"),
     Defect("a state outlives its giver", ENGINE, "giver() && giver() != giver_before;", "false;"),

@@ -198,8 +198,7 @@ void GroupMember::installed(const View& view) {
   if (begins) {
     reset();
     has_state_ = true;
-    engine_->begin_at(0);
-    engine_->note_state(0, state_);
+    if (engine_->begin_at(view_.number, 0)) engine_->note_state(0, state_);
   } else if (self == nullptr || former.member(id()) == nullptr) {
     reset();
   }
@@ -381,12 +380,12 @@ void GroupMember::take_state(const ProcessId& from, std::uint64_t view, std::uin
   const Member* const self = view_.member(id());
   if (self == nullptr || !self->joining || has_state_ || view != view_.number) return;
   if (giver_ != from || engine_->frozen()) return;
+  if (!engine_->begin_at(view, steps * operations_of_step)) return;
   has_state_ = true;
   steps_done_ = steps;
   state_ = state;
   if (options_.spoils && environment_.random().below(3) == 0) ++state_;
   committed_ = through();
-  engine_->begin_at(through());
   engine_->note_state(through(), state_);
 }
 

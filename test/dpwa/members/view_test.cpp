@@ -223,6 +223,20 @@ TEST_CASE("a process that starts has a higher number than the former ones of its
   CHECK(engine.self().replaces(former.installed.members[0].id));
 }
 
+TEST_CASE("a state that was given in an older view does not count") {
+  ViewEngine engine({.self = process(1), .names = {"w0", "w1"}});
+  const TimePoint now = TimePoint{} + std::chrono::hours(1);
+  View view = view_of(2, 0, Quorum::majority);
+  view.members[1].joining = true;
+  engine.receive(process(0), Installed{view}, now);
+  view.number = 2;
+  engine.receive(process(0), Installed{view}, now);
+  CHECK_FALSE(engine.begin_at(1, 5));
+  CHECK(engine.progress() == Progress{});
+  CHECK(engine.begin_at(2, 6));
+  CHECK(engine.progress() == Progress{6, {}});
+}
+
 TEST_CASE("a member that joins again before it knew that it was left out begins anew") {
   ViewEngine engine({.self = process(1), .names = {"w0", "w1"}});
   const TimePoint now = TimePoint{} + std::chrono::hours(1);
