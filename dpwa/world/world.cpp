@@ -173,6 +173,19 @@ void World::slow_down(std::size_t from, std::size_t to, Duration most) {
   machines_[from].slow[to] = most;
 }
 
+void World::split(const std::function<bool(std::size_t)>& on_side) {
+  for (std::size_t from = 0; from < machines(); ++from) {
+    for (std::size_t to = 0; to < machines(); ++to) cut(from, to, on_side(from) != on_side(to));
+  }
+}
+
+void World::heal() {
+  for (Machine& machine : machines_) {
+    machine.cut.clear();
+    machine.slow.clear();
+  }
+}
+
 void World::in_process(std::size_t process, std::function<void()> action) {
   Process& in = *processes_[process];
   if (!in.alive) return;

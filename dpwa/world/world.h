@@ -91,6 +91,10 @@ class World {
   void cut(std::size_t from, std::size_t to, bool is_cut);
   // Messages from one to the other take up to this time longer.
   void slow_down(std::size_t from, std::size_t to, Duration most);
+  // Only machines of one side hear one another.
+  void split(const std::function<bool(std::size_t machine)>& on_side);
+  // All machines hear one another, and no link is slow.
+  void heal();
 
   // From now on.
   void set(const WorldOptions& options) { options_ = options; }

@@ -302,14 +302,9 @@ void happen(const Fault& fault, World& world, Traps& traps) {
     case recover:
       return calm_down(world, traps, 0);
     case split:
+      return world.split([&](std::size_t machine) { return (fault.side >> machine & 1) != 0; });
     case mend:
-      for (std::size_t from = 0; from < machines; ++from) {
-        for (std::size_t to = 0; to < machines; ++to) {
-          const bool apart = (fault.side >> from & 1) != (fault.side >> to & 1);
-          world.cut(from, to, fault.kind == split && apart);
-        }
-      }
-      return;
+      return world.split([](std::size_t) { return true; });
     case slow:
       return world.slow_down(fault.first, fault.second, fault.more);
   }
@@ -317,16 +312,13 @@ void happen(const Fault& fault, World& world, Traps& traps) {
 
 void calm_down(World& world, Traps& traps, std::uint64_t lost) {
   for (auto& [name, set] : traps) set.clear();
-  for (std::size_t from = 0; from < world.machines(); ++from) {
-    for (std::size_t to = 0; to < world.machines(); ++to) {
-      world.cut(from, to, false);
-      world.slow_down(from, to, {});
-    }
-    world.wake(from);
-    if ((lost >> from & 1) != 0) {
-      world.kill(from);
+  world.heal();
+  for (std::size_t machine = 0; machine < world.machines(); ++machine) {
+    world.wake(machine);
+    if ((lost >> machine & 1) != 0) {
+      world.kill(machine);
     } else {
-      world.start(from);
+      world.start(machine);
     }
   }
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -41,6 +43,16 @@ std::vector<std::string> shorten(Schedule& schedule, std::vector<std::string> pr
     }
   }
   return problems;
+}
+
+// Fails the test with these problems and the schedule, both of them shortened.
+template <class Play>
+void report(std::uint64_t seed, Schedule schedule, std::vector<std::string> problems,
+            const Play& play) {
+  std::string text;
+  for (const std::string& problem : shorten(schedule, std::move(problems), play))
+    text += "\n  " + problem;
+  FAIL_CHECK("seed " << seed << ": " << text << "\n" << words(schedule));
 }
 
 }  // namespace dpwa::world::testing

@@ -238,7 +238,7 @@ TEST_CASE("at most one group goes on, what it commits stays, and all that can go
   std::uint64_t blocked = 0;
   std::uint64_t failed = 0;
   for (std::uint64_t seed = seeds.first; seed < seeds.end && failed < 5; ++seed) {
-    Schedule schedule = draw(seed);
+    const Schedule schedule = draw(seed);
     Result result = play(schedule, seed);
     events += result.events;
     views += result.views;
@@ -246,10 +246,7 @@ TEST_CASE("at most one group goes on, what it commits stays, and all that can go
     if (result.problems.empty()) continue;
     ++failed;
     const auto again = [&](const Schedule& shorter) { return play(shorter, seed).problems; };
-    std::string text;
-    for (const std::string& problem : shorten(schedule, std::move(result.problems), again))
-      text += "\n  " + problem;
-    FAIL_CHECK("seed " << seed << ": " << text << "\n" << words(schedule));
+    report(seed, schedule, std::move(result.problems), again);
   }
   MESSAGE(events << " events, " << views << " views, " << blocked << " of "
                  << seeds.end - seeds.first << " runs without a quorum at the end");

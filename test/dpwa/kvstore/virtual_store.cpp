@@ -154,11 +154,7 @@ void VirtualStore::slow_down(std::size_t worker, double factor) {
 }
 
 void VirtualStore::split(const std::set<std::string>& side) {
-  std::vector<std::string> names = server_names_;
-  for (std::size_t at = 0; at < options_.workers; ++at) names.push_back("w" + std::to_string(at));
-  for (const std::string& from : names)
-    for (const std::string& to : names)
-      cut(from, to, !side.empty() && side.contains(from) != side.contains(to));
+  world_.split([&](std::size_t machine) { return side.contains(world_.name(machine)); });
 }
 
 void VirtualStore::tick(const std::string& name) {
