@@ -147,7 +147,7 @@ std::vector<MemberId> MemberWatch::hears(TimePoint now) const {
 }
 
 const Beat& MemberWatch::beat_of(const ServerEntry& server, const Beat& own) const {
-  static const Beat none;
+  static const Beat& none = *new Beat;  // never destroyed
   if (server.id.name == self_.name) return own;
   const auto found = views_.find(server.id.name);
   return found == views_.end() ? none : found->second.beat;
