@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <variant>
 
 #include "dpwa/base/invariant.h"
 #include "dpwa/log/log.h"
@@ -17,8 +18,7 @@ constexpr std::size_t message_bytes = 512;
 }  // namespace
 
 bool Outgoing::is_urgent(const kvstore::Message& message) {
-  const wire::MessageType type = wire::type_of(message);
-  return type >= wire::MessageType::kv_beat && type != wire::MessageType::kv_state;
+  return std::visit([](const auto& content) { return !requires { content.slice; }; }, message);
 }
 
 void Outgoing::add(kvstore::Message message, std::uint64_t tag) {

@@ -17,7 +17,9 @@ namespace dpwa::session {
 // The outgoing side of a connection: the messages of the store that wait to be written, and those
 // that are staged, which leave together. Beats, votes, epochs and barriers leave before messages of
 // slices, so that a process that sends many values over a slow line does not seem silent; the
-// engines accept messages in another order. No I/O. One owner, one thread.
+// engines accept that. Messages of slices keep their order: the answer to a pull tells a worker
+// that its pushes before it were counted, where no answer has said otherwise. No I/O. One owner,
+// one thread.
 //
 //   stage(), then write output(), wrote(), until is_staged() is false
 class Outgoing {

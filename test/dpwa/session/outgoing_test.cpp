@@ -66,6 +66,22 @@ TEST_CASE("beats, epochs and barriers leave first, each kind in its order") {
   CHECK(outgoing.bytes() == 0);
 }
 
+// A worker takes a push for counted when the answer to a later pull comes before its own.
+TEST_CASE("answers leave in their order, also those whose values are in shared memory") {
+  kvstore::Answer refusal;
+  refusal.slice = {"a", 0};
+  refusal.kind = kvstore::AnswerKind::not_finite;
+  kvstore::Answer value;
+  value.slice = {"a", 0};
+  value.kind = kvstore::AnswerKind::value;
+  value.place = kvstore::MemoryPlace{0, 0, 100'000, 1};
+  Outgoing outgoing;
+  outgoing.add(refusal, 1);
+  outgoing.add(value, 2);
+  outgoing.add(kvstore::Beat(), 3);
+  CHECK(batches_of(outgoing) == std::vector<std::vector<std::uint64_t>>{{3, 1, 2}});
+}
+
 TEST_CASE("a long message leaves alone, so that what is urgent waits for one message at most") {
   Outgoing outgoing;
   outgoing.add(push_of("a", 1'000'000), 1);
