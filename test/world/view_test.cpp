@@ -232,7 +232,7 @@ Result play(const Schedule& schedule, std::uint64_t seed) {
 }
 
 TEST_CASE("at most one group goes on, what it commits stays, and all that can go on do") {
-  const Seeds seeds(test::sanitized ? 100 : 600);
+  const Seeds seeds(test::sanitized ? 40 : 600);
   std::uint64_t events = 0;
   std::uint64_t views = 0;
   std::uint64_t blocked = 0;

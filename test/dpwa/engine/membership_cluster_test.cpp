@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "test/dpwa/engine/virtual_membership.h"
-#include "test/support/sanitized.h"
 
 namespace dpwa {
 namespace {
@@ -14,7 +13,7 @@ using test::VirtualMembership;
 
 const std::vector<std::string> seeds{"n0", "n1", "n2"};
 constexpr auto round_time = milliseconds(500);
-constexpr int nodes = test::sanitized ? 150 : 300;
+constexpr int nodes = 300;
 
 // `count` nodes whose file names three of them.
 VirtualMembership cluster(std::uint64_t seed, int count = nodes, MembershipOptions options = {}) {
