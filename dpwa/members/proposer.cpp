@@ -28,7 +28,8 @@ Prepare Proposer::begin(const Base& base, const ProcessId& self, std::uint64_t p
   }
   round_ = std::max(round_, promised) + 1;
   attempt_->ballot = {round_, self};
-  attempt_->until = now + patience_.delay(++attempt_->ballots, random_);
+  attempt_->until = now + patience_.delay(++attempt_->ballots, random_) *
+                              (std::exchange(attempt_->led_to_none, false) ? longer : 1);
   attempt_->promises = {};
   attempt_->value.reset();
   attempt_->accepted.clear();
@@ -59,6 +60,7 @@ std::optional<Accept> Proposer::choose(const View& view, const Base& base, const
       if (next && next->member(id) == nullptr) denied(id);
     }
   }
+  attempt_->led_to_none = !next;
   if (!next) return std::nullopt;
   if (!next->follows(base)) {
     end();

@@ -42,11 +42,13 @@ class Proposer {
 
  private:
   static constexpr int most_patience = 4;  // others may propose as well
+  static constexpr int longer = 4;         // after a ballot that led to no view here, but may there
   struct Attempt {
     Ballot ballot;
     TimePoint asked{};  // the first ballot of this change
     TimePoint until{};  // then it goes on without those who have not answered, or begins again
     unsigned ballots = 0;
+    bool led_to_none = false;  // a quorum has promised, and what is known here leads to no view
     Promises promises;
     std::optional<View> value;  // the promises have led to it: the votes are under way
     std::set<ProcessId> accepted;

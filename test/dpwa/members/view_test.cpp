@@ -205,6 +205,31 @@ TEST_CASE("a ballot that leads to no view goes on until one is possible") {
   CHECK(proposal->value.open());
 }
 
+// It would replace theirs before they are done, again and again.
+TEST_CASE("the ballot after one that led to no view leaves the others time for theirs") {
+  const View view = view_of(3, 0b001, Quorum::with_servers);
+  const Base base{view.number, view.digest()};
+  for (const bool promised : {false, true}) {
+    CAPTURE(promised);
+    TimePoint now = TimePoint{} + std::chrono::hours(1);
+    Proposer proposer(std::chrono::milliseconds(100), 1);
+    const Prepare question = proposer.begin(base, process(1), 0, now);
+    for (const ProcessId& voter : {process(0), process(1)}) {
+      Promise promise;  // the server has ended, and its successor speaks for it
+      promise.ballot = question.ballot;
+      promise.voter = voter;
+      promise.granted = promised;
+      promise.lives = voter == process(1);
+      proposer.note(promise);
+    }
+    now += std::chrono::milliseconds(200);
+    CHECK_FALSE(proposer.choose(view, base, {}, now, [](const auto&) {}));
+    REQUIRE(proposer.is_over(now));
+    proposer.begin(base, process(1), 0, now);
+    CHECK(proposer.is_over(now + std::chrono::milliseconds(500)) != promised);
+  }
+}
+
 TEST_CASE("one that applied with other settings before the run began does not join it") {
   ViewEngine alone({.self = {"w0", 1, 1}, .names = {"w0"}, .settings = 7});
   TimePoint now = TimePoint{} + std::chrono::hours(1);
