@@ -364,8 +364,8 @@ int Program::run() {
 }  // namespace
 
 int run_program(const TrainOptions& options) {
-  if (options.find_batch) return find_batch(options);
   stop_signal::install("dpwa-train");
+  if (options.find_batch) return find_batch(options);
   Program program(options);
   return program.run();
 }

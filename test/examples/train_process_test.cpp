@@ -174,6 +174,14 @@ TEST_CASE_FIXTURE(Trainer, "a signal before training ends a program with a line"
   }
 }
 
+TEST_CASE_FIXTURE(Trainer, "a signal ends --find-batch with a line") {
+  auto process = start(command("run", {"--find-batch", "--model", "resnet18"}));
+  REQUIRE(test::eventually([&] { return said("fits\n       1 "); }, until_it_trains));
+  process.signal(SIGINT);
+  CHECK(process.wait() == 130);
+  CHECK(output().ends_with("dpwa-train: ended by SIGINT\n"));
+}
+
 TEST_CASE_FIXTURE(Trainer,
                   "a wrong set-up is refused with exit code 2 and one line, nothing written") {
   Arguments arguments;
