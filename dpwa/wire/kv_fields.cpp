@@ -388,11 +388,11 @@ void write_fields(Writer& out, const Message& message) {
 }
 
 Message read_fields(Reader& in, MessageType type) {
-  const bool is_mapped = type > MessageType::kv_barrier;
-  if (type == MessageType::kv_push_mapped) type = MessageType::kv_push;
-  if (type == MessageType::kv_answer_mapped) type = MessageType::kv_answer;
-  return read_from(in, static_cast<std::size_t>(type) - static_cast<std::size_t>(first_kv_type),
-                   is_mapped);
+  MessageType plain = type;  // that whose values are not in shared memory
+  if (type == MessageType::kv_push_mapped) plain = MessageType::kv_push;
+  if (type == MessageType::kv_answer_mapped) plain = MessageType::kv_answer;
+  return read_from(in, static_cast<std::size_t>(plain) - static_cast<std::size_t>(first_kv_type),
+                   plain != type);
 }
 
 }  // namespace dpwa::wire
