@@ -27,6 +27,15 @@ namespace {
 // The key of the record of the run. The key of a parameter has no parentheses.
 constexpr auto run_key = "(run)";
 
+// kvstore.update: auto. From there on a step has tens of milliseconds of bookkeeping where each
+// parameter is a key that the servers update.
+constexpr std::size_t max_keys_by_servers = 1000;
+
+bool updates_on_servers(const KvstoreConfig& store, std::size_t parameters) {
+  if (store.update != KvstoreUpdate::automatic) return store.update == KvstoreUpdate::server;
+  return parameters <= max_keys_by_servers || !merges(store.type, store.staleness);
+}
+
 // What workers that do not step together must have in common: all else may differ.
 bool is_data(const std::string& setting) {
   return setting == "data" || setting == "--data";
@@ -49,6 +58,7 @@ KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
     parameters_.emplace_back(name, parameter);
     written_.add(parameter);
   }
+  by_servers_ = updates_on_servers(config.kvstore, trained_.size());
   used_.resize(trained_.size());
   fired_.resize(trained_.size());
 }
@@ -121,6 +131,11 @@ void KvstoreAdapter::start() {
   log(LogLevel::info, "kvstore",
       "takes part from step " + std::to_string(step_) + " on, with " +
           config::joined(session_->client().workers()));
+  if (!by_servers() && config_.kvstore.update == KvstoreUpdate::automatic) {
+    log(LogLevel::info, "kvstore",
+        "kvstore.update: auto is worker here, because the model has " +
+            std::to_string(trained_.size()) + " parameters");
+  }
   tell_status({}, {});
 }
 

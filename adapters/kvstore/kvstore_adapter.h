@@ -29,6 +29,9 @@ namespace dpwa {
 // A worker of the parameter server behind the adapter interface, for the types dist_*. Every
 // parameter is a key. The node itself serves only its status.
 //
+// kvstore.update: auto is server for a model of few enough parameters, because each of them costs
+// workers and servers time as a key.
+//
 // kvstore.update: server. step() pulls the new weights, and the optimizer of the program never
 // runs. Its state lies on the servers, its name and numbers go with each gradient. backward()
 // pushes gradients as soon as they are complete where these numbers are known: after
@@ -76,7 +79,7 @@ class KvstoreAdapter : public Adapter {
   bool is_running() const { return phase_ == Phase::running; }
   kvstore::MemberId self() const { return {config_.self, session_->client().incarnation()}; }
   bool merged() const { return merges(config_.kvstore.type, config_.kvstore.staleness); }
-  bool by_servers() const { return config_.kvstore.update == KvstoreUpdate::server; }
+  bool by_servers() const { return by_servers_; }
   void check_model() const;
   void check_step() const;
   void agree();
@@ -133,6 +136,7 @@ class KvstoreAdapter : public Adapter {
   std::vector<std::pair<std::string, at::Tensor>> parameters_;  // in the order of the forward pass
   std::vector<std::size_t> trained_;                            // of parameters_: by index of hooks
   std::vector<at::Tensor> trained_parameters_;
+  bool by_servers_ = true;  // the optimizer's steps
   kvstore::SharedBuffers buffers_;
   kvstore::WrittenWeights written_;
   kvstore::RunRecord record_;  // what has to be the same on all workers

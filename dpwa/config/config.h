@@ -69,7 +69,8 @@ struct CollectiveConfig : GradientOptions {
   Minority minority = Minority::stop;  // of a part without the majority of the last group
 };
 
-enum class KvstoreUpdate { server, worker };
+// automatic: server, or worker for a merged type and a model of very many parameters.
+enum class KvstoreUpdate { automatic, server, worker };
 
 // The snapshots of the servers, on their disks.
 struct KvstoreSnapshots {
@@ -81,7 +82,7 @@ struct KvstoreSnapshots {
 struct KvstoreConfig {
   KvstoreType type = KvstoreType::dist_sync;
   std::uint64_t staleness = 0;  // of dist_ssp, in steps
-  KvstoreUpdate update = KvstoreUpdate::server;
+  KvstoreUpdate update = KvstoreUpdate::automatic;
   std::uint32_t replicas = 0;  // of each slice, on another server: 0 or 1
   kvstore::CompressionOptions compression;
   std::vector<NodeEntry> servers;

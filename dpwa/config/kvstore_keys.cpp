@@ -87,9 +87,9 @@ Format<KvstoreUpdate> place_of_updates() {
   format.read = [read = format.read, words = names_in(kvstore_update_words)](const Field& field) {
     if (field.is_scalar() && std::ranges::find(words, field.text()) == words.end()) {
       field.fail(shown(field.text()) + " is unknown," + suggestion(field.text(), words) +
-                 " accepted: server (the optimizer runs on the servers), worker (it runs on each "
-                 "worker, which needs the mean of all pushes: type dist_sync, or dist_ssp with "
-                 "staleness: 0)");
+                 " accepted: auto (by the number of parameters), server (the optimizer runs on the "
+                 "servers), worker (it runs on each worker, which needs the mean of all pushes: "
+                 "type dist_sync, or dist_ssp with staleness: 0)");
     }
     return read(field);
   };
@@ -106,9 +106,10 @@ void check_kvstore(const Section& section, const Config& config) {
   const KvstoreConfig& store = config.kvstore;
   if (!is_local(store.type) && !merges(store.type, store.staleness) &&
       store.update == KvstoreUpdate::worker) {
-    section.need("update", "server")
+    section.need("update", "auto")
         .fail(std::string("type ") + name_in(kvstore_type_words, store.type) +
-              " makes an update at each push, which only servers can do; accepted: server, or type "
+              " makes an update at each push, which only servers can do; accepted: auto, server, "
+              "or type "
               "dist_sync, or dist_ssp with staleness: 0");
   }
   if (store.staleness != 0 && store.type != KvstoreType::dist_ssp) {
@@ -141,12 +142,14 @@ KeySection kvstore_keys() {
                      "for `dist_ssp`: the steps that a worker may be ahead of the slowest one; 0 "
                      "is `dist_sync`",
                      {.comment = "dist_ssp: steps that a worker may be ahead of the slowest one"}),
-              in.key("update", &KvstoreConfig::update, place_of_updates(),
-                     "`server`: the servers run the optimizer and weights come back; `worker`: "
-                     "summed gradients come back and each worker steps (only `dist_sync`, and "
-                     "`dist_ssp` with staleness 0)",
-                     {.comment = "server: the optimizer runs on the servers | worker: on each "
-                                 "worker"}),
+              in.key(
+                  "update", &KvstoreConfig::update, place_of_updates(),
+                  "`server`: the servers run the optimizer and weights come back; `worker`: "
+                  "summed gradients come back and each worker steps (only `dist_sync`, and "
+                  "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types "
+                  "meet a model of more than 1000 parameters",
+                  {.comment = "server: the optimizer runs on the servers | worker: on each "
+                              "worker | auto: server, but worker from 1001 parameters on"}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
                      "`1`: each value has a replica on another server, and no acknowledged update "
                      "is lost with a server",

@@ -52,7 +52,8 @@ inline constexpr Word<KvstoreType> kvstore_type_aliases[] = {
     {"device", KvstoreType::local_allreduce_device},
     {"dist_sync_device", KvstoreType::dist_sync},
     {"dist_device_sync", KvstoreType::dist_sync}};
-inline constexpr Word<KvstoreUpdate> kvstore_update_words[] = {{"server", KvstoreUpdate::server},
+inline constexpr Word<KvstoreUpdate> kvstore_update_words[] = {{"auto", KvstoreUpdate::automatic},
+                                                               {"server", KvstoreUpdate::server},
                                                                {"worker", KvstoreUpdate::worker}};
 inline constexpr Word<kvstore::Compression> kvstore_compression_words[] = {
     {"none", kvstore::Compression::none},

@@ -245,13 +245,15 @@ TEST_CASE("a wrong place of updates is refused with the places and the types tha
   const auto error = [](const std::string& keys) {
     return error_of(std::string(nodes) + "kvstore: {" + keys + "}\n");
   };
-  CHECK(error("update: workers") ==
-        "c.yaml:2: kvstore.update: 'workers' is unknown, did you mean 'worker'? accepted: server "
-        "(the optimizer runs on the servers), worker (it runs on each worker, which needs the mean "
-        "of all pushes: type dist_sync, or dist_ssp with staleness: 0)");
+  CHECK(
+      error("update: workers") ==
+      "c.yaml:2: kvstore.update: 'workers' is unknown, did you mean 'worker'? accepted: auto "
+      "(by the number of parameters), server (the optimizer runs on the servers), worker (it runs "
+      "on each worker, which needs the mean of all pushes: type dist_sync, or dist_ssp with "
+      "staleness: 0)");
   CHECK(error("update: worker, type: dist_async") ==
         "c.yaml:2: kvstore.update: type dist_async makes an update at each push, which only "
-        "servers can do; accepted: server, or type dist_sync, or dist_ssp with staleness: 0");
+        "servers can do; accepted: auto, server, or type dist_sync, or dist_ssp with staleness: 0");
   CHECK(error("update: worker, type: dist_ssp, staleness: 2").find("type dist_ssp makes") !=
         std::string::npos);
   CHECK(error("update: worker, type: dist_ssp") == "none");
