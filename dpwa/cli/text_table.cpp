@@ -29,6 +29,13 @@ std::string in_lines(std::string_view text, std::size_t width) {
   return lines;
 }
 
+// How wide the first column may be, so that all columns but the last fit in `width`.
+std::size_t room_for_first(const std::vector<std::size_t>& widths, std::size_t width) {
+  std::size_t others = 0;
+  for (std::size_t i = 1; i + 1 < widths.size(); ++i) others += widths[i] + 2;
+  return width - std::min(width, others);
+}
+
 }  // namespace
 
 void TextTable::print(std::ostream& out) const {
@@ -38,13 +45,24 @@ void TextTable::print(std::ostream& out) const {
     const std::size_t fixed = row.size() < columns ? row.size() - 1 : columns;
     for (std::size_t i = 0; i < fixed; ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  const std::size_t first = room_for_first(widths, width_);
+  widths[0] = 0;
+  for (const auto& row : rows_) {
+    if (row[0].size() <= first) widths[0] = std::max(widths[0], row[0].size());
+  }
   for (const auto& row : rows_) {
     std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    const bool apart = row[0].size() > first;
+    if (apart) {
+      out << row[0] << '\n';
+      line.assign(widths[0] + 2, ' ');
+    }
+    for (std::size_t i = apart ? 1 : 0; i < row.size(); ++i) {
       const bool last = i + 1 == row.size();
       if (last && i > 0 && line.size() + row[i].size() > width_) {
         line.erase(line.find_last_not_of(' ') + 1);
         if (&row != &rows_.front()) line += in_lines(row[i], width_);
+        if (line.starts_with('\n')) line.erase(0, 1);
         break;
       }
       const std::size_t pad = last ? 0 : widths[i] - std::min(widths[i], row[i].size()) + 2;

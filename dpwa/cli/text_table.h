@@ -10,7 +10,7 @@ namespace dpwa::cli {
 // A table for a terminal: columns as wide as their widest cell, two spaces apart. A row may be
 // shorter than the head; its last cell then runs on and widens nothing. The last cell of a row that
 // would be wider than `width` stands below the row, on lines of its own; that of the head is left
-// out then.
+// out then. A first cell with which the others would not fit stands above its row.
 class TextTable {
  public:
   explicit TextTable(std::vector<std::string> head, std::size_t width = std::string::npos)

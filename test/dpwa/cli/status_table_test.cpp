@@ -179,4 +179,16 @@ TEST_CASE("a last cell that is too wide stands below its row, in lines between w
         "z\n    123456789012345\n    7\n");
 }
 
+TEST_CASE("a first cell with which the others would not fit stands above its row") {
+  cli::TextTable table({"a", "bb", "c", "notes"}, 16);
+  table.add({"a-long-name", "xx", "12345", "n"});
+  table.add({"short", "x", "1", "all well"});
+  table.add({"another-name", "does not answer"});
+  std::ostringstream out;
+  table.print(out);
+  CHECK(out.str() ==
+        "a      bb  c\na-long-name\n       xx  12345\n    n\nshort  x   1\n    all well\n"
+        "another-name\n    does not\n    answer\n");
+}
+
 }  // namespace dpwa
