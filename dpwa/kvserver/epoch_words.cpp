@@ -30,7 +30,8 @@ std::vector<std::string> EpochWords::look(
     const kvstore::Epoch& epoch, const std::function<bool(const kvstore::MemberId&)>& has_left) {
   std::vector<std::string> lines;
   if (epoch.number == number_) return lines;
-  const std::string begin = "epoch " + std::to_string(epoch.number) + ": ";
+  // Numbers go on from run to run, and the first one of all is a time.
+  const std::string begin = "epoch " + std::to_string(epoch.number - epoch.run + 1) + ": ";
   for (std::size_t at = 0; at < epoch.servers.size(); ++at) {
     const kvstore::ServerEntry& server = epoch.servers[at];
     const bool same = at < servers_.size() && servers_[at] == server;

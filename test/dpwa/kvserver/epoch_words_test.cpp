@@ -8,10 +8,13 @@ using Lines = std::vector<std::string>;
 
 namespace {
 
+constexpr std::uint64_t epoch_of_start = 1'790'000'000'000'001;
+
 kvstore::Epoch epoch_of(std::uint64_t number, std::vector<kvstore::WorkerEntry> workers,
                         std::vector<std::string> left = {}) {
   kvstore::Epoch epoch;
-  epoch.number = number;
+  epoch.number = epoch_of_start + number - 1;
+  epoch.run = epoch_of_start;
   epoch.servers = {{{"s1", 5}, kvstore::ServerState::up}};
   epoch.workers = std::move(workers);
   epoch.left = std::move(left);
