@@ -311,7 +311,13 @@ void CollectiveAdapter::give_up(const CollectiveError& error) {
   const bool lost = error.failure() != collective::Failure::mismatch;
   const std::string who = lost ? group_session_->lost_node() : "";
   const std::string why = who.empty() ? error.reason() : who;
-  end("because backend collective needs every node: " + why);
+  const CollectiveEngine engine = config_.collective.engine;
+  const bool could_go_on = lost && config_.collective.on_lost_rank == OnLostRank::stop &&
+                           engine != CollectiveEngine::mpi && engine != CollectiveEngine::nccl;
+  end("because backend collective needs every node: " + why +
+      (could_go_on ? "; start all nodes again, from their checkpoints if they have some; "
+                     "collective.on_lost_rank: shrink goes on without a lost node"
+                   : ""));
 }
 
 void CollectiveAdapter::end(const std::string& why) {

@@ -207,7 +207,7 @@ void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work
         // As expected.
       }
     });
-    throw CollectiveError(Failure::lost, "waiting", group.engine(), "the group is broken");
+    throw std::runtime_error("the group is broken");  // callers name the operation
   }
 }
 
