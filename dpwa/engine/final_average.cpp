@@ -12,6 +12,13 @@ namespace dpwa {
 namespace {
 
 constexpr auto pause = std::chrono::milliseconds(25);
+// From one greeting of every node to the next, after a wait of this length. A greeting is a
+// connection to each node: at a fixed short distance, nodes that wait for one that still trains
+// would cost each other hundreds of connections a second.
+Duration between_greetings(Duration waited) {
+  return std::clamp<Duration>(waited / 8, pause, std::chrono::milliseconds(250));
+}
+
 // Joined nodes that state that they have finished, and then give nothing in time: after this many,
 // no other joined node is asked. A node that may join can do so under many names.
 constexpr int most_silent_joiners = 3;
@@ -141,7 +148,7 @@ void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now
     const bool waiting = take_up(answers, now);
     if (waiting && now - begun_ >= next_waiting_line_) tell_waiting();
     if (!waiting || now >= begun_ + options_.finish_wait) return all_waited_for(now);
-    pause_ = paced(pause, answers.size() + 1);
+    pause_ = paced(between_greetings(now - begun_), answers.size() + 1);
     return;
   }
   bool alone = true;
@@ -154,7 +161,7 @@ void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now
   if (alone) {
     phase_ = Phase::over;
   } else {
-    pause_ = paced(pause, answers.size() + 1);
+    pause_ = paced(between_greetings(now - begun_), answers.size() + 1);
   }
 }
 
