@@ -120,6 +120,7 @@ class TrainerState {
 
   StepReport report_;     // of the step under way
   bool blended_ = false;  // in the step under way
+  bool said_clipped_ = false;
   std::uint64_t pulls_ok_ = 0;
   std::uint64_t pulls_failed_ = 0;
   AloneWatch alone_;

@@ -84,6 +84,11 @@ TEST_CASE("a lerp moves the clock towards the peer's, and a clip cuts the factor
   CHECK(trainer.state.blend(arrival, 1) == 0.25);
   const StepReport report = trainer.state.end_step(false, {});
   CHECK(report.clipped);
+  CHECK(trainer.state.take_lines().at(0).text.find("of 'w2' are farther away than usual") !=
+        std::string::npos);
+  trainer.state.absorb(arrival, {}, now);
+  trainer.state.blend(arrival, 1);
+  CHECK(trainer.state.take_lines().empty());
   CHECK(report.clock == 5.5);
 }
 
