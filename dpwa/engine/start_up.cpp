@@ -34,6 +34,30 @@ StartUp::StartUp(StartUpOptions options, TimePoint begun)
 }
 
 StartUp::Action StartUp::next(TimePoint now, Random& random) {
+  stood_still(now);
+  const Action action = next_action(now, random);
+  due_ = now + longest(action);
+  return action;
+}
+
+// How long the driver takes at most to perform it.
+Duration StartUp::longest(const Action& action) const {
+  if (const auto* pull = std::get_if<Pull>(&action)) return 2 * pull->timeout;
+  if (const auto* wait = std::get_if<Wait>(&action)) return wait->time;
+  return paced(2 * options_.timeout, seen_.size());
+}
+
+// Whether this process was stopped since it was asked for the last action. It does not count that
+// time: it would find the wait for others to be over, and bring weights of its own beside those
+// that they have come to train meanwhile.
+bool StartUp::stood_still(TimePoint now) {
+  if (!due_ || now - *due_ <= 4 * options_.timeout) return false;
+  begun_ += now - *due_;
+  due_.reset();
+  return true;
+}
+
+StartUp::Action StartUp::next_action(TimePoint now, Random& random) {
   if (!announced_) {
     announced_ = now;
     warn_of_many();
@@ -215,6 +239,10 @@ void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoin
 
 void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   DPWA_INVARIANT(phase_ == Phase::looking, "a node greets where its start asks for it", phase_);
+  looks_in_vain_ = stood_still(now) ? looks_in_vain_ + 1 : 0;
+  // What did not answer in time says nothing: it looks again. A machine may be as slow as that.
+  constexpr unsigned most_in_vain = 3;
+  if (looks_in_vain_ > 0 && looks_in_vain_ <= most_in_vain) return;
   const bool prompt = now - greeted_at_ < options_.timeout;
   std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
   for (const PeerAnswer& answer : answers)

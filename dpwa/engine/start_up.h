@@ -90,6 +90,9 @@ class StartUp {
     std::optional<TimePoint> busy;  // since when it is busy, or since that counted as failed
   };
 
+  Action next_action(TimePoint now, Random& random);
+  Duration longest(const Action& action) const;
+  bool stood_still(TimePoint now);
   static bool says_the_same(const Seen& before, const Seen& now);
   Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
   // Each sets the failure when this node has to give up.
@@ -113,7 +116,8 @@ class StartUp {
   std::string shortfall(TimePoint now) const;
 
   const StartUpOptions options_;
-  const TimePoint begun_;
+  TimePoint begun_;               // but for the time during which this process was stopped
+  std::optional<TimePoint> due_;  // the end of the action that was asked for, at the latest
   Phase phase_ = Phase::opening;
   Phase after_pause_ = Phase::looking;
   std::optional<std::string> failure_;
@@ -126,6 +130,7 @@ class StartUp {
   bool tried_to_show_ = false;       // since the last decision
   std::vector<Seen> seen_;
   unsigned looks_without_news_ = 0;  // in a row
+  unsigned looks_in_vain_ = 0;       // likewise
   std::unordered_map<PeerId, Memory> memory_;
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from

@@ -108,11 +108,39 @@ TEST_CASE("a full pull may take half of what is left, and twice the wait where a
   node.open();
   node.start.greeted({ready_at(5)}, begun + 2s);
   CHECK(node.expect<StartUp::Pull>(begun + 2s).timeout == 9s);  // of 20 s
-  node.start.pulled(TakeOver::failed, 0, 0, begun + 11s);
-  node.expect<StartUp::Wait>(begun + 11s);
-  node.expect<StartUp::Greet>(begun + 11s);
+  node.start.pulled(TakeOver::failed, 0, 0, begun + 18s);
+  node.expect<StartUp::Wait>(begun + 18s);
+  node.expect<StartUp::Greet>(begun + 18s);
   node.start.greeted({ready_at(5)}, begun + 18s);
   CHECK(node.expect<StartUp::Pull>(begun + 18s).timeout == 1s);
+}
+
+TEST_CASE(
+    "a process that is stopped during its start takes the weights that others train by then") {
+  Starting node(second_of(2));
+  node.open();
+  SUBCASE("in a look") {
+    node.start.greeted({unreachable()}, begun + 60s);  // what had come was too late
+    node.expect<StartUp::Greet>(begun + 60s);
+  }
+  SUBCASE("in a wait") {
+    node.start.greeted({unreachable()}, begun);
+    node.expect<StartUp::Wait>();
+    node.expect<StartUp::Greet>(begun + 60s);
+  }
+  node.start.greeted({ready_at(5)}, begun + 60s);
+  node.expect<StartUp::Pull>(begun + 60s);
+}
+
+TEST_CASE("looks that all last too long end") {
+  Starting node(second_of(2));
+  node.open();
+  for (int looks = 1; looks <= 3; ++looks) {
+    node.start.greeted({unreachable()}, begun + looks * 10s);
+    node.expect<StartUp::Greet>(begun + looks * 10s);
+  }
+  node.start.greeted({unreachable()}, begun + 40s);
+  node.expect<StartUp::Wait>(begun + 40s);
 }
 
 TEST_CASE("a peer that is busy for an eighth of the wait counts as having given nothing") {
@@ -168,7 +196,7 @@ TEST_CASE(
   for (const bool admitted : {false, true}) {
     CAPTURE(admitted);
     StartUpOptions options = second_of(3);
-    options.rule.start_wait = 4s;
+    options.rule.start_wait = 2s;
     Starting node(options);
     node.open();
     const PeerAnswer silent = unreachable();
@@ -180,15 +208,15 @@ TEST_CASE(
     node.expect<StartUp::Wait>();
     node.expect<StartUp::Greet>();
     if (admitted) {
-      node.start.greeted({ready_at(0), silent}, begun + 1s);
+      node.start.greeted({ready_at(0), silent}, begun + 500ms);
       node.expect<StartUp::Pull>();
       continue;
     }
-    node.start.greeted({silent, silent}, begun + 1s);
-    node.expect<StartUp::Wait>(begun + 1s);
-    node.expect<StartUp::Greet>(begun + 4s);
-    node.start.greeted({silent, silent}, begun + 4s);
-    CHECK(node.expect<StartUp::Fail>(begun + 4s).line ==
+    node.start.greeted({silent, silent}, begun + 500ms);
+    node.expect<StartUp::Wait>(begun + 500ms);
+    node.expect<StartUp::Greet>(begun + 2s);
+    node.start.greeted({silent, silent}, begun + 2s);
+    CHECK(node.expect<StartUp::Fail>(begun + 2s).line ==
           "node 'w2' was refused: the name 'w2' is taken");
   }
 }
