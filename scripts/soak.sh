@@ -28,7 +28,7 @@ done
 
 "$repository/scripts/build.sh" release >&2
 program=$repository/build/release/test/world/dpwa_world_tests
-seeds=200  # of one run: some seconds
+seeds=200  # of one run: half a minute
 until=$((SECONDS + 60 * minutes))
 
 # Runs seeds from $1 on, every $jobs-th run of them, until time is up. Its last line: how many.

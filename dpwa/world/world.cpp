@@ -28,8 +28,9 @@ void Environment::after(Duration time, std::function<void()> action) {
                   [this, action = std::move(action)] { world_.in_process(process_, action); });
 }
 
-void Environment::send(const std::string& to, std::function<void(Program&)> message) {
-  world_.send(process_, to, std::move(message));
+void Environment::send(const std::string& to, std::function<void(Program&)> message,
+                       std::function<void()> refused) {
+  world_.send(process_, to, std::move(message), std::move(refused));
 }
 
 void Environment::write(const std::string& file, std::any content, std::function<void()> done) {
@@ -202,7 +203,8 @@ bool World::is_cut(const Machine& from, std::size_t to) const {
          now_ < machines_[to].hidden;
 }
 
-void World::send(std::size_t from, const std::string& to, std::function<void(Program&)> message) {
+void World::send(std::size_t from, const std::string& to, std::function<void(Program&)> message,
+                 std::function<void()> refused) {
   const auto found = by_name_.find(to);
   if (found == by_name_.end()) return;
   const std::size_t receiver = found->second;
@@ -210,20 +212,25 @@ void World::send(std::size_t from, const std::string& to, std::function<void(Pro
   if (is_cut(machines_[sender.machine], receiver)) {
     if (!random_.bernoulli(options_.through_cut)) return;
     // Sent again until the cut is over, on a connection that lives so long.
-    return schedule(now_ + up_to(std::chrono::seconds(1)),
-                    [this, from, to, message = std::move(message)]() mutable {
-                      if (processes_[from]->alive) send(from, to, std::move(message));
-                    });
+    return schedule(
+        now_ + up_to(std::chrono::seconds(1)),
+        [this, from, to, message = std::move(message), refused = std::move(refused)]() mutable {
+          if (processes_[from]->alive) send(from, to, std::move(message), std::move(refused));
+        });
   }
   const auto& slow = machines_[sender.machine].slow;
   const auto extra = slow.find(receiver);
   const Duration jitter = options_.jitter + (extra == slow.end() ? Duration{} : extra->second);
   TimePoint& last = sender.last[receiver];
   last = std::max(last + moment, now_ + options_.delay + up_to(jitter));
-  schedule(last, [this, from, receiver, message = std::move(message)] {
+  schedule(last, [this, from, receiver, message = std::move(message),
+                  refused = std::move(refused)] {
     // What a process sent just before its end may be lost with the connection.
     if (!processes_[from]->alive && random_.bernoulli(.5)) return;
     const std::size_t process = machines_[receiver].process;
+    if (refused && !processes_[process]->alive &&
+        !is_cut(machines_[receiver], processes_[from]->machine))
+      return schedule(now_ + options_.delay, [this, from, refused] { in_process(from, refused); });
     in_process(process, [this, process, message] { message(*processes_[process]->program); });
   });
 }

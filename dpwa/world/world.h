@@ -37,8 +37,10 @@ class Environment {
   const std::string& name() const;
   void after(Duration time, std::function<void()> action);
   // To the process that has this name then. Messages from one process to one name arrive in order;
-  // those of a connection that breaks are lost.
-  void send(const std::string& to, std::function<void(Program&)> message);
+  // those of a connection that breaks are lost. `refused`: what happens here when no process runs
+  // there.
+  void send(const std::string& to, std::function<void(Program&)> message,
+            std::function<void()> refused = {});
   // A file is replaced as a whole. It is on the disk when `done` is called; after a kill before
   // that it may be there, or the former one.
   void write(const std::string& file, std::any content, std::function<void()> done);
@@ -149,7 +151,8 @@ class World {
 
   void schedule(TimePoint at, std::function<void()> action);
   void in_process(std::size_t process, std::function<void()> action);
-  void send(std::size_t from, const std::string& to, std::function<void(Program&)> message);
+  void send(std::size_t from, const std::string& to, std::function<void(Program&)> message,
+            std::function<void()> refused);
   bool is_cut(const Machine& from, std::size_t to) const;
   void write(std::size_t process, std::string file, std::any content, std::function<void()> done);
   void end(std::size_t process);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts known defects back into a copy of the tree, one at a time, and runs the simulated clusters on each.
 
-A schedule that never fails proves nothing: each rule of dpwa/members has a defect here that breaks it.
+A schedule that never fails proves nothing: each rule of dpwa/members has a defect here that breaks it, and so have
+the rules by which gossiping nodes begin, keep to one lineage, and end.
 
 Exit codes: 0 each defect is found by some seed, or is listed as one that is not; 1 one is not found, or is found and
 listed so, or its text is no longer in the file; 2 wrong usage.
@@ -18,10 +19,12 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TEST = "at most one group goes on*"
+VIEWS = "at most one group goes on*"
+GOSSIP = "nodes that gossip mix one origin*"
 LONGEST = 120  # seconds of one seed: then it hangs
 
 VIEW = "dpwa/members/view.cpp"
@@ -31,6 +34,11 @@ PROPOSER = "dpwa/members/proposer.cpp"
 NEIGHBOURS = "dpwa/members/neighbours.cpp"
 ENGINE = "dpwa/members/view_engine.cpp"
 MEMBER = "test/world/group_member.cpp"
+START = "dpwa/rules/start_rule.cpp"
+START_UP = "dpwa/engine/start_up.cpp"
+LINEAGE = "dpwa/rules/lineage.cpp"
+PULLS = "dpwa/engine/pull_engine.cpp"
+FINAL = "dpwa/engine/final_average.cpp"
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,7 @@ class Defect:
     text: str
     replacement: str
     expected_unfound: str = ""  # why another rule covers it
+    test: str = VIEWS
 
 
 DEFECTS = (
@@ -138,11 +147,39 @@ DEFECTS = (
     Defect("older views are installed", ENGINE, "if (view.number <= this->view().number) return;",
            "if (view.number == this->view().number) return;"),
     Defect("those behind are not told", ENGINE, "if (its.number < view().number) send", "if (false) send"),
+    # Gossip: the start.
+    Defect("weights that wait are not taken", START, "if (pulls && waiting) return", "if (false) return", test=GOSSIP),
+    Defect("those that train are not seen", START,
+           "      if (nodes_[i].state == PeerStart::ready && counts(i)) return true;\n", "", test=GOSSIP),
+    Defect("own weights come before those of others", START, "if (!own_) return true;", "if (!own_) return false;",
+           test=GOSSIP),
+    Defect("a clock is given up at once", START, "!over && survey.gives_up(*peer) && !survey.all_answered();", "false;",
+           "needs two nodes of another lineage that answer before one of the own does", test=GOSSIP),
+    Defect("a stop counts as waiting", START_UP, "  begun_ += now - *due_;\n", "", test=GOSSIP),
+    # Lineages.
+    Defect("another lineage is blended", PULLS,
+           "  if (spec_.exchange.blends() && peer.lineage != own_lineage) return PeerFailure::other_lineage;\n", "",
+           test=GOSSIP),
+    Defect("the smaller part does not yield", LINEAGE, "if (theirs != ours) return theirs > ours;",
+           "if (theirs != ours) return false;", test=GOSSIP),
+    Defect("none yields", LINEAGE, "if (own.lineage == 0) return true;", "if (own.lineage != 0) return false;",
+           test=GOSSIP),
+    Defect("two take over from each other", LINEAGE, "return now - given > lately || own.lineage > peer.lineage;",
+           "return true;", "a node takes over the weights of one peer once a minute, which ends it", test=GOSSIP),
+    # Members, and the end.
+    Defect("those that are out stay out", PULLS, "  table_.set_out(place, out);\n",
+           "  if (out) table_.set_out(place, out);\n", test=GOSSIP),
+    Defect("models are folded as they come", FINAL,
+           "  std::ranges::sort(order_, {}, [](const Entry& entry) { return entry.node.name; });\n", "", test=GOSSIP),
+    Defect("nobody is waited for at the end", FINAL,
+           "other.awaited = !other.final && !gone && answer.vouched_for;", "other.awaited = false;", test=GOSSIP),
+    Defect("one leaves before others have its model", FINAL,
+           "      if (!late && std::ranges::any_of(others_, wants)) return Greet{};\n", "", test=GOSSIP),
 )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=" ".join(__doc__.splitlines()[4:6]))
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog=" ".join(__doc__.splitlines()[5:7]))
     parser.add_argument("--only", action="append", metavar="NAME",
                         help="the defects whose names contain this; repeatable")
     parser.add_argument("--seeds", type=int, default=1000, help="of each defect, at most (default 1000)")
@@ -181,20 +218,20 @@ class Copy:
                                cwd=self.folder, capture_output=True, text=True)
         return "" if built.returncode == 0 else built.stdout[-4000:]
 
-    def fails(self, seed: int) -> bool:
+    def fails(self, test: str, seed: int) -> bool:
         """A seed fails by a broken promise, a broken invariant or a hang."""
         environment = os.environ | {"DPWA_WORLD_SEED": str(seed), "DPWA_WORLD_SEEDS": "1"}
         try:
-            return subprocess.run([self.program, f"--test-case={TEST}"], env=environment, stdout=subprocess.DEVNULL,
+            return subprocess.run([self.program, f"--test-case={test}"], env=environment, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL, timeout=LONGEST).returncode != 0
         except subprocess.TimeoutExpired:
             return True
 
-    def found_at(self, seeds: int) -> int | None:
+    def found_at(self, test: str, seeds: int) -> int | None:
         with ThreadPoolExecutor(self.jobs) as pool:
             for first in range(1, seeds + 1, self.jobs):
                 batch = range(first, min(first + self.jobs, seeds + 1))
-                for seed, failed in zip(batch, pool.map(self.fails, batch)):
+                for seed, failed in zip(batch, pool.map(partial(self.fails, test), batch)):
                     if failed:
                         return seed
         return None
@@ -210,7 +247,7 @@ def try_one(copy: Copy, defect: Defect, seeds: int) -> tuple[bool, str]:
     try:
         if problem := copy.build():
             return False, "does not compile\n" + problem
-        seed = copy.found_at(seeds)
+        seed = copy.found_at(defect.test, seeds)
     finally:
         path.write_text(whole)
     if seed is not None:
@@ -231,9 +268,10 @@ def main(arguments: list[str]) -> int:
         if problem := copy.build():
             print(problem)
             return 1
-        if (seed := copy.found_at(min(chosen.seeds, 20))) is not None:
-            print(f"seed {seed} fails without a defect")
-            return 1
+        for test in sorted({defect.test for defect in defects}):
+            if (seed := copy.found_at(test, min(chosen.seeds, 20))) is not None:
+                print(f"{test}: seed {seed} fails without a defect")
+                return 1
         wrong = 0
         print(f"{'defect':48} {'seconds':>7}  found at")
         for defect in defects:

@@ -1,0 +1,192 @@
+// Gossip averaging on random schedules of faults, from the start to the final average: weights of
+// different origins never mix, trained ones are not given up for new ones, and once the faults are
+// over all nodes train together and end with one model.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/support/sanitized.h"
+#include "test/world/gossip_node.h"
+#include "test/world/schedule.h"
+#include "test/world/seeds.h"
+
+namespace dpwa::world::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// The first node is as fast as the others, or several times as slow.
+GossipOptions options_of(const Schedule& schedule, std::uint64_t seed) {
+  constexpr Duration usual = 20ms;
+  GossipOptions options;
+  for (std::size_t i = 0; i < schedule.machines; ++i) {
+    options.names.push_back("w" + std::to_string(i));
+    const auto slowness = i == 0 ? static_cast<Duration::rep>(1 + seed % 4 * 3) : 1;
+    options.steps[options.names.back()] = usual * slowness;
+  }
+  options.membership.suspect = 1s;
+  return options;
+}
+
+class Run {
+ public:
+  Run(const Schedule& schedule, std::uint64_t seed)
+      : schedule_(schedule),
+        ends_in_faults_(seed % 3 == 0),
+        options_(options_of(schedule, seed)),
+        world_(derive_seed(seed, {3}), {.jitter = schedule.jitter, .disk = schedule.disk}) {
+    for (const std::string& name : options_.names) {
+      world_.add_machine(name, [this](Environment& environment) {
+        return std::make_unique<GossipNode>(environment, options_, checks_);
+      });
+    }
+  }
+
+  std::vector<std::string> problems() {
+    suffer();
+    if (ends_in_faults_) {
+      end();
+    } else {
+      settle();
+      if (checks_.problems().empty()) end();
+    }
+    return checks_.problems();
+  }
+
+  std::uint64_t events() const { return world_.events(); }
+
+ private:
+  const GossipNode* node(std::size_t machine) const {
+    return static_cast<const GossipNode*>(world_.program(machine));
+  }
+  bool has_ended(std::size_t machine) const {
+    return machine < schedule_.machines && checks_.ends().contains(options_.names[machine]);
+  }
+
+  void suffer() {
+    std::vector<Fault> all;
+    for (std::size_t i = 0; i < schedule_.machines; ++i)
+      all.push_back({.at = schedule_.starts[i], .kind = Fault::Kind::start, .first = i});
+    for (const Fault& fault : schedule_.faults)
+      if (!fault.is_of_groups() || fault.kind == Fault::Kind::outage) all.push_back(fault);
+    std::ranges::stable_sort(all, {}, &Fault::at);
+    Duration now{};
+    Traps none;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (ends_in_faults_ && i > all.size() * 2 / 3) options_.ends = true;
+      world_.run(all[i].at - now);
+      now = all[i].at;
+      if (!has_ended(all[i].first)) happen(all[i], world_, none);
+    }
+  }
+
+  void calm() {
+    world_.heal();
+    world_.set({.jitter = 1ms, .disk = 1ms});
+    world_.run(3 * options_.timeout);  // what was decided before
+  }
+
+  void start_all() {
+    for (std::size_t i = 0; i < schedule_.machines; ++i) {
+      world_.wake(i);
+      if (!has_ended(i)) world_.start(i);
+    }
+  }
+
+  bool has_trained_weights() const {
+    for (std::size_t i = 0; i < schedule_.machines; ++i) {
+      if (world_.file(i, "checkpoint") != nullptr) return true;
+      if (world_.runs(i) && node(i)->trains()) return true;
+    }
+    return false;
+  }
+
+  // All run, and hear one another: they train, descend from the same weights, and mix.
+  void settle() {
+    calm();
+    const bool trained = has_trained_weights();
+    const std::size_t lineages_before = checks_.lineages();
+    start_all();
+    world_.run(2 * options_.start_wait + 5 * options_.timeout);
+    for (std::size_t i = 0; i < schedule_.machines; ++i)
+      if (!world_.runs(i) || !node(i)->trains())
+        checks_.fail(options_.names[i] + " does not begin");
+    if (trained && checks_.lineages() > lineages_before)
+      checks_.fail("new weights are brought although there are some");
+    world_.run(60s);
+    if (checks_.problems().empty()) mixes();
+  }
+
+  void mixes() {
+    std::vector<std::uint64_t> before;
+    for (std::size_t i = 0; i < schedule_.machines; ++i) before.push_back(node(i)->blends());
+    world_.run(5s);
+    // The first one may have no more for the others.
+    const auto steps = static_cast<std::uint64_t>(5s / options_.steps.at(options_.names[0]));
+    std::set<std::uint64_t> lineages;
+    double least = 1e9;
+    double most = 0;
+    for (std::size_t i = 0; i < schedule_.machines; ++i) {
+      lineages.insert(node(i)->lineage());
+      least = std::min(least, node(i)->clock());
+      most = std::max(most, node(i)->clock());
+      if (node(i)->blends() - before[i] < steps / 3)
+        checks_.fail(options_.names[i] + " hardly blends");
+      if (node(i)->running().size() != schedule_.machines - 1)
+        checks_.fail(options_.names[i] + " does not hold all others to run");
+    }
+    if (lineages.size() != 1)
+      checks_.fail("weights of " + std::to_string(lineages.size()) + " origins");
+    if (most - least > 60)
+      checks_.fail("clocks from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+
+  // Without faults all end with one mean over all.
+  void end() {
+    options_.ends = true;
+    if (ends_in_faults_) {
+      calm();
+      start_all();
+    }
+    world_.run(4 * options_.finish_wait + 2 * options_.start_wait + 5 * options_.timeout);
+    for (const std::string& name : options_.names) {
+      const auto ended = checks_.ends().find(name);
+      if (ended == checks_.ends().end()) {
+        checks_.fail(name + " does not end");
+      } else if (!ends_in_faults_ && ended->second != schedule_.machines) {
+        checks_.fail(name + " ends with the mean over " + std::to_string(ended->second));
+      }
+    }
+  }
+
+  const Schedule& schedule_;
+  const bool ends_in_faults_;
+  GossipOptions options_;
+  GossipChecks checks_;
+  World world_;
+};
+
+TEST_CASE("nodes that gossip mix one origin, and end as one once the faults are over") {
+  const Seeds seeds(test::sanitized ? 6 : 60);
+  std::uint64_t failed = 0;
+  std::uint64_t events = 0;
+  for (std::uint64_t seed = seeds.first; seed < seeds.end && failed < 5; ++seed) {
+    const Schedule schedule = draw(seed);
+    const auto again = [&](const Schedule& shorter) { return Run(shorter, seed).problems(); };
+    Run run(schedule, seed);
+    std::vector<std::string> problems = run.problems();
+    events += run.events();
+    if (problems.empty()) continue;
+    ++failed;
+    report(seed, schedule, std::move(problems), again);
+  }
+  MESSAGE(events << " events");
+}
+
+}  // namespace
+}  // namespace dpwa::world::testing
