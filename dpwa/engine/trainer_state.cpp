@@ -155,11 +155,11 @@ double TrainerState::blend(const Arrival& arrival, double own_loss) {
   report_.factor = factor;
   report_.clipped = arrival.factor_scale < 1;
   if (report_.clipped && !std::exchange(said_clipped_, true)) {
-    lines_.push_back({false,
-                      "the parameters of '" + report_.peer +
-                          "' are farther away than usual and count in part: clipped, as by "
-                          "gossip.firewall.distance (docs/FIREWALL.md); said once, and usual in "
-                          "the first seconds"});
+    lines_.push_back(
+        {false, "the parameters of '" + report_.peer +
+                    "' are farther away than usual and count in part: clipped, as by "
+                    "gossip.firewall.distance (docs/FIREWALL.md); said once, and usual in "
+                    "the first seconds"});
   }
   report_.block = arrival.block;
   report_.distance = std::sqrt(arrival.stats.squared_distance);
