@@ -257,9 +257,12 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
     } else {
       kvstore::Compressor& compressor = held.compressors[index];
       push.compression = compressor.type();
-      push.values.resize(compressor.bytes());
-      // Else it is zeros: what does not count must not take the residual along.
-      if (push.weight > 0) compressor.compress(part, push.values);
+      if (push.weight > 0) {
+        push.values.resize(compressor.bytes());
+        compressor.compress(part, push.values);
+      } else {  // what does not count must not take the residual along
+        push.values.assign(compressor.bytes(), std::byte{});
+      }
     }
     pushes.push_back(std::move(push));
   }

@@ -11,6 +11,7 @@
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/snapshot/reused_memory.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
 #include "test/support/store_double.h"
@@ -149,6 +150,26 @@ TEST_CASE("what compression has held back stays when a push has no weight") {
   outcome_of(client,
              client.push("w", bytes_of(nothing), {1, 0, kvstore::Merge::mean, true, sgd(1)}));
   CHECK(value_after(2, 0, 1) == 9);
+}
+
+TEST_CASE("a compressed push without weight sends zeros, whatever its memory held before") {
+  StoreDouble server(kvstore::rules_of(KvstoreType::dist_sync), 1);
+  StoreClientOptions options = options_of(server, "w1", true);
+  options.compression = {kvstore::Compression::fp16, 0};
+  StoreClient client(options);
+  client.join();
+  REQUIRE(client.wait_joined(patience()));
+  constexpr std::size_t elements = least_reused_bytes;
+  const std::vector<float> values(elements, 1);
+  const kvstore::ValueSpec spec{DType::float32, {elements}};
+  outcome_of(client, client.init("w", spec, bytes_of(values)));
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    // The next block of this size is this one, full of NaN.
+    ReusedBytes(elements * 2, std::byte{0xff});
+    const auto push =
+        client.push("w", bytes_of(values), {step, 0, kvstore::Merge::mean, true, sgd(1)});
+    CHECK(outcome_of(client, push).kind == AnswerKind::counted);
+  }
 }
 
 TEST_CASE("a second init and a push of another size are errors at the call") {
