@@ -55,7 +55,9 @@ OptimizerOptions options_of_group(const torch::optim::Optimizer& optimizer,
   } else if (const auto* adagrad = options_if<Adagrad, AdagradOptions>(optimizer, group)) {
     options = default_options(OptimizerKind::adagrad);
     options.rate_decay = adagrad->lr_decay();
-    options.accumulator = adagrad->initial_accumulator_value();
+    // The constructor of LibTorch's fills all states with that of the defaults.
+    options.accumulator =
+        static_cast<const AdagradOptions&>(optimizer.defaults()).initial_accumulator_value();
     options.weight_decay = adagrad->weight_decay();
     options.epsilon = adagrad->eps();
   } else if (const auto* rmsprop = options_if<RMSprop, RMSpropOptions>(optimizer, group)) {

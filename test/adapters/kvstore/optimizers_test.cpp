@@ -132,6 +132,20 @@ TEST_CASE("kvstore: the name of an optimizer comes from its class and options") 
   CHECK(kind_of(cases[10]) == OptimizerKind::rmsprop);
 }
 
+TEST_CASE("kvstore: the accumulators of Adagrad begin as LibTorch's, in all groups") {
+  const auto grouped = [](const at::Tensor& parameter) {
+    OptimizerParamGroup group(Tensors{parameter});
+    auto options = std::make_unique<AdagradOptions>(0.05);
+    options->initial_accumulator_value(0.1);
+    group.set_options(std::move(options));
+    return std::make_unique<Adagrad>(std::vector<OptimizerParamGroup>{group},
+                                     AdagradOptions(0.05).initial_accumulator_value(0.4));
+  };
+  CHECK(distance_after_training(
+            {"adagrad, groups", [&](const Tensors& all) { return grouped(all.front()); }},
+            at::kFloat) <= 1e-6);
+}
+
 TEST_CASE("kvstore: an optimizer that stores lack is an error that lists those they have") {
   const LBFGS lbfgs(Tensors{torch::zeros({1})}, LBFGSOptions(1));
   CHECK_THROWS_WITH_AS(options_of(lbfgs),
