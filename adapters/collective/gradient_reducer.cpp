@@ -28,8 +28,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto averaging = "averaging gradients";
 
-constexpr std::uint64_t steps_between_checksums = 100;
-
 }  // namespace
 
 // Called by the autograd engine on the training thread.
@@ -184,7 +182,7 @@ void GradientReducer::State::tell() {
   const at::NoGradGuard no_grad;
   StepMessage::Own own{samples_, joined_, stopping_, note_, {}};
   // One that has joined makes no steps any more.
-  if (options_.send_checksums && !joined_ && steps_ % steps_between_checksums == 0)
+  if (options_.send_checksums && !joined_ && compares_weights_at(steps_))
     own.weights = checksum_of(parameters_);
   message_.fill(group_, own, used_);
   if (error_) return;

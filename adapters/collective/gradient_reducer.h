@@ -23,8 +23,8 @@ struct ReducerOptions : GradientOptions {
   // Called around the waits for others at the end of a backward pass, with a text for the log.
   std::function<void(const std::string&)> begin_wait = [](const std::string&) {};
   std::function<void()> end_wait = [] {};
-  // The first and every hundredth step of the group carry a checksum of the parameters, which must
-  // be in host memory: StepTally::weights.
+  // Steps of the group at which compares_weights_at() carry a checksum of the parameters, which
+  // must be in host memory: StepTally::weights.
   bool send_checksums = false;
 };
 

@@ -6,16 +6,10 @@
 #include "adapters/kvstore/kvstore_adapter.h"
 
 namespace dpwa {
-namespace {
 
-constexpr std::uint64_t steps_between_checksums = 100;
-
-}  // namespace
-
-// In the first step of the run and every hundredth. With update: server the servers have the
-// weights.
+// With update: server the servers have the weights.
 std::optional<std::uint32_t> KvstoreAdapter::checksum_of_weights() const {
-  if (by_servers() || step_ % steps_between_checksums != 0) return std::nullopt;
+  if (by_servers() || !compares_weights_at(step_)) return std::nullopt;
   return checksum_of(trained_parameters_);
 }
 
