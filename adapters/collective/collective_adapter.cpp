@@ -221,6 +221,8 @@ void CollectiveAdapter::update_send(const torch::Tensor& loss) {
 }
 
 StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
+  // Those that call step() compare their optimizers; in halves it is not known.
+  if (is_running() && !apart_ && !taken_over_) compare(nullptr);
   if (is_running()) {
     if (apart_) {
       report_ = gossip_->update_wait(value_of(loss));

@@ -107,6 +107,31 @@ TEST_CASE("other nodes in the file, or in another order, end all at once and not
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));  // of 60
 }
 
+TEST_CASE("a node may make its steps in halves beside one that does not") {
+  auto models = models_of<Net>(2, 5);
+  const Data data = data_of(64);
+  run(2, [&](int rank, const Config& config) {
+    Net& model = *models[static_cast<std::size_t>(rank)];
+    torch::optim::SGD optimizer(model.parameters(), 0.1);
+    const auto adapter = make_adapter(config, model);
+    adapter->start();
+    for (int step = 0; step < 5; ++step) {
+      optimizer.zero_grad();
+      const Tensor loss = loss_of(model, data, rank * 32, 32);
+      loss.backward();
+      if (rank == 0) {
+        adapter->step(optimizer, loss);
+        continue;
+      }
+      adapter->update_send(loss);
+      optimizer.step();
+      CHECK(adapter->update_wait(loss).participants == 2);
+    }
+    adapter->finish();
+  });
+  CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+}
+
 TEST_CASE("a node that leaves ends the others with one line that names it") {
   auto models = models_of<Net>(3, 5);
   const Data data = data_of(96);
