@@ -28,12 +28,13 @@ namespace {
 constexpr auto run_key = "(run)";
 
 // kvstore.update: auto. From there on a step has tens of milliseconds of bookkeeping where each
-// parameter is a key that the servers update.
+// parameter is a key that the servers update. Only what servers update is in their snapshots.
 constexpr std::size_t max_keys_by_servers = 1000;
 
 bool updates_on_servers(const KvstoreConfig& store, std::size_t parameters) {
   if (store.update != KvstoreUpdate::automatic) return store.update == KvstoreUpdate::server;
-  return parameters <= max_keys_by_servers || !merges(store.type, store.staleness);
+  return parameters <= max_keys_by_servers || !merges(store.type, store.staleness) ||
+         !store.snapshots.folder.empty();
 }
 
 // What workers that do not step together must have in common: all else may differ.

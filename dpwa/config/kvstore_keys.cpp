@@ -112,6 +112,13 @@ void check_kvstore(const Section& section, const Config& config) {
               "or type "
               "dist_sync, or dist_ssp with staleness: 0");
   }
+  if (store.update == KvstoreUpdate::worker && !store.snapshots.folder.empty()) {
+    section.need("update", "auto")
+        .fail(
+            "the servers then have no weights, and a run cannot continue from their snapshots "
+            "(kvstore.snapshots); accepted: auto, server, or no snapshots, and checkpoints of the "
+            "workers");
+  }
   if (store.staleness != 0 && store.type != KvstoreType::dist_ssp) {
     section.need("staleness", "0").fail("is only for type dist_ssp; accepted: 0, or that type");
   }
@@ -146,8 +153,8 @@ KeySection kvstore_keys() {
                   "update", &KvstoreConfig::update, place_of_updates(),
                   "`server`: the servers run the optimizer and weights come back; `worker`: "
                   "summed gradients come back and each worker steps (only `dist_sync`, and "
-                  "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types "
-                  "meet a model of more than 1000 parameters",
+                  "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types, "
+                  "without snapshots, meet a model of more than 1000 parameters",
                   {.comment = "server: the optimizer runs on the servers | worker: on each "
                               "worker | auto: server, but worker from 1001 parameters on"}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),

@@ -6,6 +6,7 @@
 
 #include "adapters/adapter.h"
 #include "test/adapters/kvstore/store_nodes.h"
+#include "test/support/temporary_directory.h"
 
 // kvstore.update: auto.
 namespace dpwa {
@@ -22,11 +23,13 @@ struct Many : torch::nn::Module {
 };
 
 // After one step. The optimizer has state only where its step was made.
-bool optimizer_ran(std::size_t parameters, KvstoreType type, KvstoreUpdate update) {
+bool optimizer_ran(std::size_t parameters, KvstoreType type, KvstoreUpdate update,
+                   const std::string& snapshots = "") {
   bool ran = false;
   const auto tune = [&](Config& config) {
     config.kvstore.type = type;
     config.kvstore.update = update;
+    config.kvstore.snapshots.folder = snapshots;
   };
   run_nodes(store(1, 1, tune), [&](Participant& node) {
     Many many(parameters);
@@ -51,6 +54,8 @@ TEST_CASE("update: auto runs the optimizer on the workers from 1001 parameters o
   CHECK(optimizer_ran(1001, dist_ssp, KvstoreUpdate::automatic));  // staleness: 0
   CHECK_FALSE(optimizer_ran(1001, dist_async, KvstoreUpdate::automatic));
   CHECK_FALSE(optimizer_ran(1001, dist_sync, KvstoreUpdate::server));
+  const test::TemporaryDirectory folder;
+  CHECK_FALSE(optimizer_ran(1001, dist_sync, KvstoreUpdate::automatic, folder.path()));
 }
 
 }  // namespace dpwa

@@ -257,6 +257,12 @@ TEST_CASE("a wrong place of updates is refused with the places and the types tha
   CHECK(error("update: worker, type: dist_ssp, staleness: 2").find("type dist_ssp makes") !=
         std::string::npos);
   CHECK(error("update: worker, type: dist_ssp") == "none");
+  CHECK(
+      error("update: worker, snapshots: {folder: f}") ==
+      "c.yaml:2: kvstore.update: the servers then have no weights, and a run cannot continue from "
+      "their snapshots (kvstore.snapshots); accepted: auto, server, or no snapshots, and "
+      "checkpoints of the workers");
+  CHECK(error("update: auto, snapshots: {folder: f}") == "none");
 }
 
 TEST_CASE("a key or a section that is not in the table is an error of the program") {
