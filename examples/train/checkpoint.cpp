@@ -111,7 +111,8 @@ RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,
   } catch (const ConfigError&) {
     throw;
   } catch (const std::exception& error) {
-    const std::string why = error.what();
+    std::string why = error.what();
+    if (why.starts_with("[json.exception")) why = "its description of the run cannot be read";
     throw ConfigError("--resume: the checkpoint does not fit this run: " +
                       why.substr(0, why.find('\n')));
   }
