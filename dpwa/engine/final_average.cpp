@@ -16,7 +16,7 @@ constexpr auto pause = std::chrono::milliseconds(25);
 // connection to each node: at a fixed short distance, nodes that wait for one that still trains
 // would cost each other hundreds of connections a second.
 Duration between_greetings(Duration waited) {
-  return std::clamp<Duration>(waited / 8, pause, std::chrono::milliseconds(250));
+  return std::clamp<Duration>(waited / 4, pause, std::chrono::milliseconds(250));
 }
 
 // Joined nodes that state that they have finished, and then give nothing in time: after this many,
