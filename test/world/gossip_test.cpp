@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "test/support/sanitized.h"
-#include "test/world/gossip_node.h"
+#include "test/world/gossip_member.h"
 #include "test/world/schedule.h"
 #include "test/world/seeds.h"
 
@@ -20,14 +20,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The first node is as fast as the others, or several times as slow.
+// The first node is as fast as the others, or several times as slow. The last one may join.
 GossipOptions options_of(const Schedule& schedule, std::uint64_t seed) {
   constexpr Duration usual = 20ms;
   GossipOptions options;
   for (std::size_t i = 0; i < schedule.machines; ++i) {
-    options.names.push_back("w" + std::to_string(i));
+    const std::string name = "w" + std::to_string(i);
+    const bool joins = seed % 4 == 1 && i > 1 && i + 1 == schedule.machines;
+    if (joins) options.joins = name;
+    if (!joins) options.names.push_back(name);
     const auto slowness = i == 0 ? static_cast<Duration::rep>(1 + seed % 4 * 3) : 1;
-    options.steps[options.names.back()] = usual * slowness;
+    options.steps[name] = usual * slowness;
   }
   options.membership.suspect = 1s;
   return options;
@@ -40,9 +43,9 @@ class Run {
         ends_in_faults_(seed % 3 == 0),
         options_(options_of(schedule, seed)),
         world_(derive_seed(seed, {3}), {.jitter = schedule.jitter, .disk = schedule.disk}) {
-    for (const std::string& name : options_.names) {
+    for (const auto& [name, step] : options_.steps) {
       world_.add_machine(name, [this](Environment& environment) {
-        return std::make_unique<GossipNode>(environment, options_, checks_);
+        return std::make_unique<GossipMember>(environment, options_, checks_);
       });
     }
   }
@@ -61,11 +64,11 @@ class Run {
   std::uint64_t events() const { return world_.events(); }
 
  private:
-  const GossipNode* node(std::size_t machine) const {
-    return static_cast<const GossipNode*>(world_.program(machine));
+  const GossipMember* node(std::size_t machine) const {
+    return static_cast<const GossipMember*>(world_.program(machine));
   }
   bool has_ended(std::size_t machine) const {
-    return machine < schedule_.machines && checks_.ends().contains(options_.names[machine]);
+    return machine < schedule_.machines && checks_.ends().contains(world_.name(machine));
   }
 
   void suffer() {
@@ -114,8 +117,7 @@ class Run {
     start_all();
     world_.run(2 * options_.start_wait + 5 * options_.timeout);
     for (std::size_t i = 0; i < schedule_.machines; ++i)
-      if (!world_.runs(i) || !node(i)->trains())
-        checks_.fail(options_.names[i] + " does not begin");
+      if (!world_.runs(i) || !node(i)->trains()) checks_.fail(world_.name(i) + " does not begin");
     if (trained && checks_.lineages() > lineages_before)
       checks_.fail("new weights are brought although there are some");
     world_.run(60s);
@@ -127,7 +129,7 @@ class Run {
     for (std::size_t i = 0; i < schedule_.machines; ++i) before.push_back(node(i)->blends());
     world_.run(5s);
     // The first one may have no more for the others.
-    const auto steps = static_cast<std::uint64_t>(5s / options_.steps.at(options_.names[0]));
+    const auto steps = static_cast<std::uint64_t>(5s / options_.steps.at("w0"));
     std::set<std::uint64_t> lineages;
     double least = 1e9;
     double most = 0;
@@ -136,9 +138,9 @@ class Run {
       least = std::min(least, node(i)->clock());
       most = std::max(most, node(i)->clock());
       if (node(i)->blends() - before[i] < steps / 3)
-        checks_.fail(options_.names[i] + " hardly blends");
+        checks_.fail(world_.name(i) + " hardly blends");
       if (node(i)->running().size() != schedule_.machines - 1)
-        checks_.fail(options_.names[i] + " does not hold all others to run");
+        checks_.fail(world_.name(i) + " does not hold all others to run");
     }
     if (lineages.size() != 1)
       checks_.fail("weights of " + std::to_string(lineages.size()) + " origins");
@@ -154,8 +156,10 @@ class Run {
       start_all();
     }
     world_.run(4 * options_.finish_wait + 2 * options_.start_wait + 5 * options_.timeout);
-    for (const std::string& name : options_.names) {
+    for (const auto& [name, step] : options_.steps) {
       const auto ended = checks_.ends().find(name);
+      // One that joins finds nobody once the others are gone.
+      if (ends_in_faults_ && name == options_.joins) continue;
       if (ended == checks_.ends().end()) {
         checks_.fail(name + " does not end");
       } else if (!ends_in_faults_ && ended->second != schedule_.machines) {

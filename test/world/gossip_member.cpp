@@ -1,4 +1,4 @@
-#include "test/world/gossip_node.h"
+#include "test/world/gossip_member.h"
 
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,8 @@ std::uint64_t microseconds(TimePoint time) {
 
 }  // namespace
 
-GossipNode::GossipNode(Environment& environment, const GossipOptions& options, GossipChecks& checks)
+GossipMember::GossipMember(Environment& environment, const GossipOptions& options,
+                           GossipChecks& checks)
     : environment_(environment),
       options_(options),
       checks_(checks),
@@ -40,7 +41,7 @@ GossipNode::GossipNode(Environment& environment, const GossipOptions& options, G
   begin();
 }
 
-PullEngine GossipNode::make_engine() {
+PullEngine GossipMember::make_engine() {
   PullEngineOptions options;
   options.seed = random_.next();
   options.ledger_factor = factor;
@@ -49,15 +50,16 @@ PullEngine GossipNode::make_engine() {
   return {options, peers};
 }
 
-TrainerState GossipNode::make_trainer() {
+TrainerState GossipMember::make_trainer() {
   TrainerOptions options;
+  options.of_file = !joins();
   options.start_wait = options_.start_wait;
   options.timeout = options_.timeout;
   auto policy = interpolation_registry().make("constant", {{"value", factor}});
   return {options, GuardedInterpolation(std::move(policy), 0), random_};
 }
 
-MemberClaim GossipNode::claim_of(const std::string& name) const {
+MemberClaim GossipMember::claim_of(const std::string& name) const {
   MemberClaim claim;
   claim.name = name;
   const auto place = std::ranges::find(options_.names, name) - options_.names.begin();
@@ -67,14 +69,14 @@ MemberClaim GossipNode::claim_of(const std::string& name) const {
   return claim;
 }
 
-std::vector<MemberClaim> GossipNode::others() const {
+std::vector<MemberClaim> GossipMember::others() const {
   std::vector<MemberClaim> claims;
   for (const std::string& name : options_.names)
     if (name != environment_.name()) claims.push_back(claim_of(name));
   return claims;
 }
 
-std::set<std::string> GossipNode::running() const {
+std::set<std::string> GossipMember::running() const {
   std::set<std::string> names;
   for (const Member& member : members_.membership().members())
     if (runs(member.status())) names.insert(member.claim.name);
@@ -82,7 +84,7 @@ std::set<std::string> GossipNode::running() const {
 }
 
 // Its incarnation is raised before anybody has heard of it.
-void GossipNode::restore(const Kept& kept) {
+void GossipMember::restore(const Kept& kept) {
   incarnation_ = std::max(incarnation_, kept.incarnation + 1);
   members_ = MembershipEngine(claim_of(environment_.name()), others(), options_.membership,
                               random_.next());
@@ -93,7 +95,7 @@ void GossipNode::restore(const Kept& kept) {
   kept_.lineage = kept.lineage;
 }
 
-void GossipNode::publish(const Progress& progress) {
+void GossipMember::publish(const Progress& progress) {
   const std::uint64_t version = published_.progress.version + 1;
   published_ = {progress, model_};
   published_.progress.version = version;
@@ -102,7 +104,7 @@ void GossipNode::publish(const Progress& progress) {
 
 // --- the network
 
-void GossipNode::call(const std::string& to, Query query, Duration timeout, Answered answered) {
+void GossipMember::call(const std::string& to, Query query, Duration timeout, Answered answered) {
   query.from = environment_.name();
   query.incarnation = incarnation_;
   query.id = ++last_query_;
@@ -117,11 +119,11 @@ void GossipNode::call(const std::string& to, Query query, Duration timeout, Answ
   late.late = true;
   environment_.after(timeout, [end, late] { end(late); });
   environment_.send(
-      to, [query](Program& there) { static_cast<GossipNode&>(there).serve(query); },
+      to, [query](Program& there) { static_cast<GossipMember&>(there).serve(query); },
       [end, nothing] { end(nothing); });
 }
 
-void GossipNode::serve(const Query& query) {
+void GossipMember::serve(const Query& query) {
   members_.membership().heard(query.from, query.incarnation, now());
   engine_.called(query.from, query.incarnation);
   std::uint64_t& known = callers_[query.from];
@@ -131,7 +133,7 @@ void GossipNode::serve(const Query& query) {
   reply.state = state_;
   if (!query.pull) reply.snapshot.progress = published_.progress;
   environment_.send(query.from, [reply, query](Program& there) {
-    auto& caller = static_cast<GossipNode&>(there);
+    auto& caller = static_cast<GossipMember&>(there);
     if (caller.incarnation_ != query.incarnation) return;
     auto found = caller.queries_.extract(query.id);
     if (!found.empty()) found.mapped()(reply);
@@ -139,7 +141,7 @@ void GossipNode::serve(const Query& query) {
   if (is_new && waiting_) begin_again();
 }
 
-GossipNode::Reply GossipNode::reply_to(const Query& query) {
+GossipMember::Reply GossipMember::reply_to(const Query& query) {
   if (query.pull) return snapshot_for(*query.pull, query.from);
   Reply reply;
   if (!query.members) return reply;
@@ -150,7 +152,7 @@ GossipNode::Reply GossipNode::reply_to(const Query& query) {
 }
 
 // As examine_pull() and note_served() of the real node.
-GossipNode::Reply GossipNode::snapshot_for(const Pull& pull, const std::string& from) {
+GossipMember::Reply GossipMember::snapshot_for(const Pull& pull, const std::string& from) {
   const Progress& progress = published_.progress;
   Reply reply;
   if (pull.taken) stated_[from] = *pull.taken;
@@ -171,14 +173,14 @@ GossipNode::Reply GossipNode::snapshot_for(const Pull& pull, const std::string& 
   return reply;
 }
 
-void GossipNode::tick() {
+void GossipMember::tick() {
   for (const MemberClaim& member : members_.tick(now())) {
     if (probed_.insert(member.name).second) probe(member.name);
   }
   environment_.after(500ms, [this] { tick(); });
 }
 
-void GossipNode::probe(const std::string& name) {
+void GossipMember::probe(const std::string& name) {
   Query query;
   query.members = members_.request(name, now());
   call(name, query, 5 * options_.timeout, [this, name](const Reply& reply) {
@@ -191,7 +193,7 @@ void GossipNode::probe(const std::string& name) {
   });
 }
 
-void GossipNode::exchange_members(const std::string& with) {
+void GossipMember::exchange_members(const std::string& with) {
   Membership& membership = members_.membership();
   if (!membership.exchange_is_due(with, now())) return;
   Query query;
@@ -202,7 +204,7 @@ void GossipNode::exchange_members(const std::string& with) {
   });
 }
 
-void GossipNode::greet(Greeted greeted) {
+void GossipMember::greet(Greeted greeted) {
   hear_others();
   const auto& table = members_.membership().members();
   const std::vector<Member> members(table.begin(), table.end());
@@ -239,7 +241,32 @@ void GossipNode::greet(Greeted greeted) {
   }
 }
 
-void GossipNode::hear_others() {
+// Those of the file, by which it joins.
+void GossipMember::visit(Greeted greeted) {
+  struct Work {
+    std::vector<PeerAnswer> answers;
+    Greeted greeted;
+  };
+  const auto work = std::make_shared<Work>(Work{{}, std::move(greeted)});
+  for (const std::string& name : options_.names) {
+    Query query;
+    query.members = members_.request(name, now());
+    call(name, query, options_.timeout, [this, work, name](const Reply& reply) {
+      PeerAnswer& answer = work->answers.emplace_back();
+      answer.asked = true;
+      answer.failure = reply.failure;
+      answer.name = name;
+      Membership& membership = members_.membership();
+      if (!reply.failure) {
+        membership.reached(name, reply.incarnation, now());
+        membership.merge_answer(name, reply.incarnation, reply.members, now());
+      }
+      if (work->answers.size() == options_.names.size()) work->greeted(work->answers);
+    });
+  }
+}
+
+void GossipMember::hear_others() {
   const Membership& membership = members_.membership();
   for (const PeerId peer : membership.changed_since(members_version_))
     engine_.take_up(peer, membership.members()[peer]);
@@ -248,7 +275,7 @@ void GossipNode::hear_others() {
     engine_.stated(peer, callers_[peer], taken);
 }
 
-void GossipNode::begin_round(const RoundSpec& round, RoundOver over) {
+void GossipMember::begin_round(const RoundSpec& round, RoundOver over) {
   round_over_ = std::move(over);
   full_ = round.exchange.whole_model;
   for_final_ = round.exchange.for_final_average;
@@ -257,7 +284,7 @@ void GossipNode::begin_round(const RoundSpec& round, RoundOver over) {
   advance();
 }
 
-void GossipNode::advance() {
+void GossipMember::advance() {
   hear_others();
   auto action = engine_.next(published_.progress.clock, now());
   if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
@@ -270,7 +297,7 @@ void GossipNode::advance() {
   }
 }
 
-void GossipNode::attempt(const PullEngine::Ask& ask) {
+void GossipMember::attempt(const PullEngine::Ask& ask) {
   const std::string peer = engine_.table().name(ask.peer);
   Query query;
   query.pull = {full_, for_final_, ask.known_version, {}};
@@ -285,7 +312,7 @@ void GossipNode::attempt(const PullEngine::Ask& ask) {
   });
 }
 
-void GossipNode::attempted(const std::string& peer, const Reply& reply) {
+void GossipMember::attempted(const std::string& peer, const Reply& reply) {
   Answer answer;
   answer.failure = reply.failure;
   answer.incarnation = reply.incarnation;

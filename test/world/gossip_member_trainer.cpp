@@ -1,10 +1,10 @@
-// The trainer's side of GossipNode: its start, steps and end.
+// The trainer's side of GossipMember: its start, steps and end.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 #include <variant>
 
-#include "test/world/gossip_node.h"
+#include "test/world/gossip_member.h"
 
 namespace dpwa::world::testing {
 
@@ -16,11 +16,14 @@ constexpr Duration never = 24h;
 
 }  // namespace
 
-void GossipNode::begin() {
+void GossipMember::begin() {
   StartUpOptions options;
   options.name = environment_.name();
   options.position = position_;
-  options.file_peers = options_.names.size() - 1;
+  options.file_peers = others().size();
+  options.joins = joins();
+  options.rule.may_bring = !options.joins;
+  if (options.joins) options.join_by = options_.names.front();
   options.rule.start_wait = options_.start_wait;
   options.rule.limit = 2 * options_.start_wait + 4 * options_.timeout;
   options.timeout = options_.timeout;
@@ -32,14 +35,21 @@ void GossipNode::begin() {
 }
 
 // A wait of the start is over, if there was one.
-void GossipNode::begin_again() {
+void GossipMember::begin_again() {
   waiting_ = false;
   ++waits_;
   while (perform(start_->next(now(), random_))) start_->take_lines();
 }
 
 // Returns whether the next action may follow at once.
-bool GossipNode::perform(const StartUp::Action& action) {
+bool GossipMember::perform(const StartUp::Action& action) {
+  if (std::holds_alternative<StartUp::Visit>(action)) {
+    visit([this](const std::vector<PeerAnswer>& answers) {
+      start_->visited(answers, now());
+      begin_again();
+    });
+    return false;
+  }
   if (std::holds_alternative<StartUp::Greet>(action)) {
     greet([this](const std::vector<PeerAnswer>& answers) {
       for (const PeerAnswer& answer : answers) {
@@ -94,8 +104,10 @@ bool GossipNode::perform(const StartUp::Action& action) {
     return false;
   }
   if (std::holds_alternative<StartUp::Fail>(action)) {
-    checks_.fail(environment_.name() + " cannot begin: " + std::get<StartUp::Fail>(action).line);
-    environment_.crash(never);
+    // One that joins needs the weights of others, and is started again.
+    if (!joins())
+      checks_.fail(environment_.name() + " cannot begin: " + std::get<StartUp::Fail>(action).line);
+    environment_.crash(joins() ? Duration(1s) : never);
     return false;
   }
   start_.reset();
@@ -105,7 +117,7 @@ bool GossipNode::perform(const StartUp::Action& action) {
 }
 
 // A clock that others may be about to confirm is not given up (start_rule.h).
-void GossipNode::take_over_at_start(const Arrival& arrival) {
+void GossipMember::take_over_at_start(const Arrival& arrival) {
   const bool gives_up =
       arrival.progress.clock < kept_.clock && arrival.progress.lineage != kept_.lineage;
   if (gives_up && !all_answer_ && now() - begun_ < options_.start_wait)
@@ -115,7 +127,7 @@ void GossipNode::take_over_at_start(const Arrival& arrival) {
 }
 
 // As Gossip::update_send(), then the pass over the samples.
-void GossipNode::step() {
+void GossipMember::step() {
   if (arrival_ && !trainer_.blended()) absorb();
   trainer_.step_begins(now());
   publish(trainer_.publish());
@@ -132,7 +144,7 @@ void GossipNode::step() {
 }
 
 // As Gossip::update_wait().
-void GossipNode::end_step() {
+void GossipMember::end_step() {
   for (double& value : model_.values) value += .05 * (1 - value) + .01 * random_.normal(0, 1);
   if (arrival_ && !trainer_.blended()) absorb();
   trainer_.end_step(static_cast<bool>(round_over_), {});
@@ -144,7 +156,7 @@ void GossipNode::end_step() {
   step();
 }
 
-void GossipNode::absorb() {
+void GossipMember::absorb() {
   const Arrival arrival = *std::exchange(arrival_, std::nullopt);
   Surroundings others;
   if (trainer_.needs_surroundings(arrival)) {
@@ -164,11 +176,12 @@ void GossipNode::absorb() {
   }
 }
 
-void GossipNode::begin_end() {
+void GossipMember::begin_end() {
   FinalAverageOptions options;
   options.name = environment_.name();
   options.position = position_;
-  options.file_peers = options_.names.size() - 1;
+  options.file_peers = others().size();
+  options.joins = joins();
   options.timeout = options_.timeout;
   options.finish_wait = options_.finish_wait;
   options.lineage = trainer_.lineage();
@@ -176,12 +189,12 @@ void GossipNode::begin_end() {
   end_next();
 }
 
-void GossipNode::end_next() {
+void GossipMember::end_next() {
   while (perform(average_->next(now(), served_))) average_->take_lines();
 }
 
 // Returns whether the next action may follow at once.
-bool GossipNode::perform(const FinalAverage::Action& action) {
+bool GossipMember::perform(const FinalAverage::Action& action) {
   const auto again = [this] { end_next(); };
   if (std::holds_alternative<FinalAverage::Drain>(action)) {
     if (!round_over_) {
@@ -257,7 +270,7 @@ bool GossipNode::perform(const FinalAverage::Action& action) {
   return false;
 }
 
-void GossipNode::fold(const Model& model, std::size_t count) {
+void GossipMember::fold(const Model& model, std::size_t count) {
   if (count == 1) {
     mean_ = model;
     return;
@@ -267,7 +280,7 @@ void GossipNode::fold(const Model& model, std::size_t count) {
     mean_.values[i] += (model.values[i] - mean_.values[i]) / static_cast<double>(count);
 }
 
-void GossipNode::leave() {
+void GossipMember::leave() {
   checks_.ended(environment_.name(), folded_, model_);
   over_ = true;
   members_.membership().leave();

@@ -23,6 +23,7 @@ namespace dpwa::world::testing {
 
 struct GossipOptions {
   std::vector<std::string> names;         // of the cluster file
+  std::string joins;                      // one that the file does not name; empty: none
   std::map<std::string, Duration> steps;  // by name
   Duration timeout = std::chrono::milliseconds(100);
   Duration start_wait = std::chrono::seconds(2);
@@ -36,9 +37,9 @@ struct GossipOptions {
 // A node of gossip averaging: drives the engines of the real node, all of them, as its threads do,
 // from its start to its final average. It trains a model of a few numbers, keeps checkpoints, and
 // starts from them.
-class GossipNode : public Program {
+class GossipMember : public Program {
  public:
-  GossipNode(Environment& environment, const GossipOptions& options, GossipChecks& checks);
+  GossipMember(Environment& environment, const GossipOptions& options, GossipChecks& checks);
 
   bool trains() const { return state_ == State::training; }
   bool over() const { return over_; }
@@ -91,6 +92,7 @@ class GossipNode : public Program {
   using Greeted = std::function<void(const std::vector<PeerAnswer>&)>;
 
   TimePoint now() const { return environment_.now(); }
+  bool joins() const { return position_ == options_.names.size(); }
   MemberClaim claim_of(const std::string& name) const;
   std::vector<MemberClaim> others() const;
   PullEngine make_engine();
@@ -106,6 +108,7 @@ class GossipNode : public Program {
   void probe(const std::string& name);
   void exchange_members(const std::string& with);
   void greet(Greeted greeted);
+  void visit(Greeted greeted);
   void begin_round(const RoundSpec& round, RoundOver over);
   void advance();
   void attempt(const PullEngine::Ask& ask);
