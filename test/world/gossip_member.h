@@ -164,8 +164,8 @@ class GossipMember : public Program {
   Progress kept_;  // of the checkpoint
   std::optional<StartUp> start_;
   TimePoint begun_{};
-  bool all_answer_ = false;  // the other nodes of the file, in the last look
-  std::uint64_t waits_ = 0;  // of the start; each ends once
+  std::vector<PeerAnswer> looked_;  // of the last look
+  std::uint64_t waits_ = 0;         // of the start; each ends once
   bool waiting_ = false;
   std::optional<Arrival> arrival_;
   std::uint64_t steps_ = 0;

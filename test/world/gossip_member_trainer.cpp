@@ -56,8 +56,7 @@ bool GossipMember::perform(const StartUp::Action& action) {
         if (!answer.failure && answer.seed && answer.lineage != 0)
           trainer_.lineages().hear(answer.name, {answer.lineage, answer.clock}, true);
       }
-      all_answer_ = std::ranges::none_of(
-          answers, [](const PeerAnswer& answer) { return answer.failure.has_value(); });
+      looked_ = answers;
       start_->greeted(answers, now());
       begin_again();
     });
@@ -116,11 +115,14 @@ bool GossipMember::perform(const StartUp::Action& action) {
   return false;
 }
 
-// A clock that others may be about to confirm is not given up (start_rule.h).
+// A clock that others may be about to confirm is not given up (start_rule.h). That of the peer may
+// have fallen since the look, by a blend.
 void GossipMember::take_over_at_start(const Arrival& arrival) {
-  const bool gives_up =
-      arrival.progress.clock < kept_.clock && arrival.progress.lineage != kept_.lineage;
-  if (gives_up && !all_answer_ && now() - begun_ < options_.start_wait)
+  const auto peer = std::ranges::find(looked_, arrival.peer_name, &PeerAnswer::name);
+  const bool gives_up = arrival.progress.lineage != kept_.lineage && peer->clock < kept_.clock;
+  const bool all_answer = std::ranges::none_of(
+      looked_, [](const PeerAnswer& each) { return each.failure.has_value(); });
+  if (gives_up && !all_answer && now() - begun_ < options_.start_wait)
     checks_.fail(environment_.name() + " gives up its checkpoint before all have answered");
   model_ = landed_.peer;
   trainer_.replace(arrival.progress.clock, arrival.progress.lineage);
