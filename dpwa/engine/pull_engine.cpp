@@ -181,6 +181,7 @@ std::optional<double> PullEngine::landed(Answer& answer, const kernels::PassStat
 void PullEngine::judge_distance(Answer& answer, const DistanceBound::Floor& floor) {
   const PeerId peer = *round_.current();
   if (answer.incarnation != seen(peer).incarnation()) firewall_.restarted(peer);
+  firewall_.at_version(compared_.version);
   verdict_ = firewall_.judge(peer, block(), distance_, floor);
   if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,

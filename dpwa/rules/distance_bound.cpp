@@ -90,7 +90,8 @@ std::optional<double> DistanceBound::observe(PeerId peer, double distance, const
 bool DistanceBound::most_others_are_within(PeerId peer, double bound) const {
   int balance = 0;
   for (const auto& [other, last] : last_.entries()) {
-    if (other != peer && is_recent(last)) balance += last.distance <= bound ? 1 : -1;
+    const bool tells = is_recent(last) && last.number > seen_after_;
+    if (other != peer && tells) balance += last.distance <= bound ? 1 : -1;
   }
   return balance > 0;
 }

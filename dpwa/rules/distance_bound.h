@@ -73,8 +73,10 @@ class DistanceBound {
   // finite) is left out.
   std::optional<double> observe(PeerId peer, double distance, const Floor& floor = {});
   // Whether the last distances of most peers other than this one are within `bound`: where many
-  // seem far away, it is this node that is.
+  // seem far away, it is this node that is. Those from before lose_sight() tell nothing.
   bool most_others_are_within(PeerId peer, double bound) const;
+  // This node has moved alone for long: how near the others were does not say how near they are.
+  void lose_sight() { seen_after_ = count_; }
   // The peer is another process than before.
   void restarted(PeerId peer);
   // Another has this place.
@@ -108,6 +110,7 @@ class DistanceBound {
   std::vector<Sample> samples_;  // oldest first
   PerPeer<Last> last_;           // of those that have been heard
   std::uint64_t count_ = 0;      // of all that were observed
+  std::uint64_t seen_after_ = 0;
 };
 
 }  // namespace dpwa

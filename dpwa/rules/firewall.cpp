@@ -25,6 +25,18 @@ void Firewall::restarted(PeerId peer) {
   for (DistanceBound& bound : bounds_) bound.restarted(peer);
 }
 
+void Firewall::at_version(std::uint64_t own) {
+  constexpr double many = 8;  // times as many as usual
+  if (version_ != 0 && own > version_) {
+    const auto steps = static_cast<double>(own - version_);
+    if (steps > many * usual_steps_) {
+      for (DistanceBound& bound : bounds_) bound.lose_sight();
+    }
+    usual_steps_ += (std::min(steps, 2 * usual_steps_) - usual_steps_) / many;
+  }
+  version_ = own;
+}
+
 bool Firewall::acts() const {
   return options_.distance == DistancePolicy::clip || options_.distance == DistancePolicy::refuse;
 }

@@ -42,6 +42,11 @@ class Firewall {
   // any weights.
   void restarted(PeerId peer);
 
+  // The own snapshot that the next distance is measured from has this version. After many more
+  // steps without a snapshot of a peer than usual this node itself may be far from all others, so
+  // that the first of them is not held to be the one that is.
+  void at_version(std::uint64_t own);
+
   // Judges a distance of block `block` (0 to 63; 0 when the model travels whole); each block has
   // its own distances. The distance enters the window. A gross one is refused by clip too, and one
   // that is too large for a number under every policy: a blend might overflow.
@@ -67,6 +72,8 @@ class Firewall {
   std::vector<DistanceBound> bounds_;  // by block, as they are met
   PerPeer<unsigned> gross_;            // in a row, of peers whose last distance was
   std::size_t peers_;
+  std::uint64_t version_ = 0;  // own, at the last distance; 0: none
+  double usual_steps_ = 1;     // from one distance to the next
   Counters counters_;
 };
 

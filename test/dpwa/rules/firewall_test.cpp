@@ -167,6 +167,30 @@ TEST_CASE("clip refuses what is grossly far away, while most other peers are nea
   }
 }
 
+TEST_CASE("after many steps alone the first peer that is heard is clipped, not refused") {
+  for (const std::uint64_t usual : {1U, 20U}) {
+    CAPTURE(usual);
+    Firewall firewall(with(DistancePolicy::clip), peers);
+    std::uint64_t version = 0;
+    const auto judge = [&](std::uint64_t steps, PeerId peer, double distance) {
+      firewall.at_version(version += steps);
+      return firewall.judge(peer, 0, distance);
+    };
+    for (int round = 0; round < 20; ++round) {
+      for (PeerId peer = 0; peer < peers; ++peer) judge(usual, peer, 1);
+    }
+    CHECK(judge(usual, 0, 100).gross);
+    CHECK(judge(4 * usual, 0, 100).gross);
+    const auto first = judge(20 * usual, 0, 100);
+    CHECK_FALSE(first.refused);
+    CHECK(first.scale == doctest::Approx(0.02).epsilon(0.01));
+    CHECK_FALSE(judge(usual, 1, 50).refused);
+    CHECK_FALSE(judge(usual, 2, 1).beyond);
+    CHECK_FALSE(judge(usual, 3, 1).beyond);
+    CHECK(judge(usual, 0, 100).gross);  // others are near
+  }
+}
+
 TEST_CASE("the third gross distance in a row is an offence, under every policy that measures") {
   for (const auto policy : {DistancePolicy::warn, DistancePolicy::clip, DistancePolicy::refuse}) {
     Firewall firewall = settled(policy);
