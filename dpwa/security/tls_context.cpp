@@ -1,11 +1,15 @@
 #include "dpwa/security/tls_context.h"
 
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/security/openssl.h"
 
@@ -22,6 +26,13 @@ constexpr std::size_t read_buffer_bytes = std::size_t{128} << 10;
 void require(bool done, const char* what) {
   if (!done)
     throw std::runtime_error(std::string("OpenSSL cannot ") + what + ": " + openssl_error());
+}
+
+// Such as "ca.pem: cannot be read: No such file or directory"; empty: it can.
+std::string unreadable(const std::string& file) {
+  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() >= 0) return "";
+  return one_line(file) + ": cannot be read: " + std::generic_category().message(errno);
 }
 
 SslSessionPointer session_of(SSL* ssl, const PreSharedKey& key) {
@@ -122,6 +133,9 @@ SslPointer TlsContext::begin(bool calls, OfferedKey* offered) const {
 KeyedResult<std::shared_ptr<const TlsContext>> TlsContext::load(const CertificateFiles& files) {
   const std::shared_ptr<TlsContext> loaded(new TlsContext());
   SSL_CTX* context = loaded->context_.get();
+  if (std::string why = unreadable(files.ca); !why.empty()) return KeyedFault{"ca", std::move(why)};
+  if (std::string why = unreadable(files.certificate); !why.empty())
+    return KeyedFault{"cert", std::move(why)};
   ERR_clear_error();
   if (SSL_CTX_load_verify_file(context, files.ca.c_str()) != 1) {
     return KeyedFault{"ca", one_line(files.ca) + ": holds no certificates of authorities in PEM: " +

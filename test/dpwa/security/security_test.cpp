@@ -207,7 +207,11 @@ TEST_CASE_FIXTURE(NodeFiles, "files that are not what they should be are refused
   }
   SUBCASE("no file") {
     std::filesystem::remove(folder.path("node.pem"));
-    CHECK(error().starts_with("node.pem: holds no certificate in PEM: "));
+    CHECK(error() == "node.pem: cannot be read: No such file or directory");
+  }
+  SUBCASE("no file of authorities") {
+    std::filesystem::remove(folder.path("ca.pem"));
+    CHECK(error() == "ca.pem: cannot be read: No such file or directory");
   }
   SUBCASE("no authority") {
     folder.write("ca.pem", "words\n");
