@@ -78,7 +78,7 @@ std::string where_to_look(const TrainOptions& options, const Config& config) {
            config::name_in(config::kvstore_type_words, config.kvstore.type) + " each of the " +
            std::to_string(workers) + " workers makes whole updates of its own; try " +
            rounded(options.lr / static_cast<double>(workers), "%.2g");
-  return rate + ": try a smaller one, and look at the data and its labels";
+  return rate + ": try another one, and look at the data and its labels";
 }
 
 std::string rounded(double value, const char* format) {

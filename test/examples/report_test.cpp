@@ -286,9 +286,9 @@ TEST_CASE("where to look is the rate of all workers together where each push is 
   Config config;
   config.nodes.resize(12);
   CHECK(where_to_look(options, config) ==
-        "--lr 0.03: try a smaller one, and look at the data and its labels");
+        "--lr 0.03: try another one, and look at the data and its labels");
   config.backend = Backend::kvstore;
-  CHECK(has(where_to_look(options, config), "try a smaller one"));
+  CHECK(has(where_to_look(options, config), "try another one"));
   config.kvstore.type = KvstoreType::dist_async;
   CHECK(where_to_look(options, config) ==
         "--lr 0.03: with kvstore.type dist_async each of the 12 workers makes whole updates of its "
@@ -296,5 +296,5 @@ TEST_CASE("where to look is the rate of all workers together where each push is 
   config.nodes.resize(7);
   CHECK(where_to_look(options, config).ends_with("; try 0.0043"));
   options.lr_given = false;  // it is divided already
-  CHECK(has(where_to_look(options, config), "try a smaller one"));
+  CHECK(has(where_to_look(options, config), "try another one"));
 }
