@@ -39,11 +39,13 @@ fail = partial(tell, mark="failed: ", colour=31)
 
 
 def last_lines(log: str, begin: int, count: int) -> list[str]:
-    """Of a log: those that are not blank, from that byte on, without control characters."""
+    """Of a log: those that are not blank, from that byte on, without control characters, shortened to `longest`."""
+    longest = 1000
     with contextlib.suppress(OSError), open(log, "rb") as file:
         file.seek(max(begin, os.fstat(file.fileno()).st_size - 8192))
         text = re.sub(r"[\0-\x08\x0b-\x1f\x7f]", "", file.read().decode("utf-8", "replace").replace("\r", "\n"))
-        return [line[:300] for line in text.split("\n") if line.strip()][-count:]
+        return [line if len(line) <= longest else line[:longest] + "…"
+                for line in text.split("\n") if line.strip()][-count:]
     return []
 
 
