@@ -135,7 +135,7 @@ void KvstoreAdapter::start() {
   if (!by_servers() && config_.kvstore.update == KvstoreUpdate::automatic) {
     log(LogLevel::info, "kvstore",
         "kvstore.update: auto is worker here, because the model has " +
-            std::to_string(trained_.size()) + " parameters");
+            std::to_string(trained_.size()) + " trained tensors");
   }
   tell_status({}, {});
 }

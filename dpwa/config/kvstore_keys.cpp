@@ -154,9 +154,9 @@ KeySection kvstore_keys() {
                   "`server`: the servers run the optimizer and weights come back; `worker`: "
                   "summed gradients come back and each worker steps (only `dist_sync`, and "
                   "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types, "
-                  "without snapshots, meet a model of more than 1000 parameters",
+                  "without snapshots, meet a model of more than 1000 trained tensors",
                   {.comment = "server: the optimizer runs on the servers | worker: on each "
-                              "worker | auto: server, but worker from 1001 parameters on"}),
+                              "worker | auto: server, but worker from 1001 tensors on"}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
                      "`1`: each value has a replica on another server, and no acknowledged update "
                      "is lost with a server",
