@@ -277,9 +277,7 @@ void GossipMember::hear_others() {
 
 void GossipMember::begin_round(const RoundSpec& round, RoundOver over) {
   round_over_ = std::move(over);
-  full_ = round.exchange.whole_model;
-  for_final_ = round.exchange.for_final_average;
-  blends_round_ = round.exchange.blends();
+  exchange_ = round.exchange;
   engine_.begin(round);
   advance();
 }
@@ -300,8 +298,8 @@ void GossipMember::advance() {
 void GossipMember::attempt(const PullEngine::Ask& ask) {
   const std::string peer = engine_.table().name(ask.peer);
   Query query;
-  query.pull = {full_, for_final_, ask.known_version, {}};
-  if (blends_round_) query.pull->taken = ask.taken;
+  query.pull = {exchange_.whole_model, exchange_.for_final_average, ask.known_version, {}};
+  if (exchange_.blends()) query.pull->taken = ask.taken;
   exchange_members(peer);
   call(peer, query, ask.left, [this, peer, ask](const Reply& reply) {
     Reply known = reply;

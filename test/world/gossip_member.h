@@ -93,6 +93,7 @@ class GossipMember : public Program {
 
   TimePoint now() const { return environment_.now(); }
   bool joins() const { return position_ == options_.names.size(); }
+  NodePlace place() const;
   MemberClaim claim_of(const std::string& name) const;
   std::vector<MemberClaim> others() const;
   PullEngine make_engine();
@@ -153,9 +154,7 @@ class GossipMember : public Program {
   std::map<std::string, GivenWeights, std::less<>> given_;
   std::set<std::string> served_;  // have the final snapshot
   RoundOver round_over_;          // empty: none is under way
-  bool full_ = false;             // the round is for the whole model
-  bool for_final_ = false;
-  bool blends_round_ = false;
+  Exchange exchange_;             // of the round
   Landed landed_;
 
   // --- of the trainer's side

@@ -16,12 +16,16 @@ constexpr Duration never = 24h;
 
 }  // namespace
 
+NodePlace GossipMember::place() const {
+  return {.name = environment_.name(),
+          .position = position_,
+          .file_peers = others().size(),
+          .joins = joins()};
+}
+
 void GossipMember::begin() {
   StartUpOptions options;
-  options.name = environment_.name();
-  options.position = position_;
-  options.file_peers = others().size();
-  options.joins = joins();
+  static_cast<NodePlace&>(options) = place();
   options.rule.may_bring = !options.joins;
   if (options.joins) options.join_by = options_.names.front();
   options.rule.start_wait = options_.start_wait;
@@ -180,10 +184,7 @@ void GossipMember::absorb() {
 
 void GossipMember::begin_end() {
   FinalAverageOptions options;
-  options.name = environment_.name();
-  options.position = position_;
-  options.file_peers = others().size();
-  options.joins = joins();
+  static_cast<NodePlace&>(options) = place();
   options.timeout = options_.timeout;
   options.finish_wait = options_.finish_wait;
   options.lineage = trainer_.lineage();
