@@ -150,9 +150,10 @@ def document_of(options: argparse.Namespace, store: Series, raw: list[Series], p
     found |= {"keys": options.keys} if options.keys != 1 else {}
     found |= {"replicas": options.replicas} if options.replicas else {}
     found |= store.figures()
-    pushes = sum(window.pulls for window in store.windows)
-    found["pushed_bytes"] = sum(store.values("bytes")) / pushes - options.bytes
-    found["tcp_bytes"] = sum(store.values("tcp_bytes")) / pushes
+    # Medians, as a push that a busy machine let fail is sent again.
+    pushes = store.values("pulls")
+    found["pushed_bytes"] = ratios(store.values("bytes"), pushes)["median"] - options.bytes
+    found["tcp_bytes"] = ratios(store.values("tcp_bytes"), pushes)["median"]
     for one in raw:
         found["raw"] = one.figures()
         found["latency_ratio_to_raw"] = ratios(store.values("latency_us"), one.values("latency_us"))
