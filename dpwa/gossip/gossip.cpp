@@ -19,6 +19,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
+#include "dpwa/net/server.h"
 #include "dpwa/rules/pair_ledger.h"
 
 namespace dpwa {
@@ -123,9 +124,14 @@ void Gossip::start_after(Duration waited) {
   options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
   node_ = std::make_unique<GossipNode>(config_, parameters_.manifest(), std::move(options));
   passes_.emplace(parameters_, node_->local().store);
+  for (auto& handler : handlers_) node_->endpoint().server().add(std::move(handler));
   node_->start(config_.gossip.start_wait - waited);
   TrainerSide side = this->side();
   run_start_up(side, resumed_, new_lineage(), begun);
+}
+
+void Gossip::serve_also(std::unique_ptr<RequestHandler> handler) {
+  handlers_.push_back(std::move(handler));
 }
 
 void Gossip::rest() {

@@ -24,6 +24,7 @@
 namespace dpwa {
 
 class GossipNode;
+class RequestHandler;
 struct TrainerSide;
 
 // The trainer's side of gossip averaging: owns the node and the passes over the parameters, and
@@ -60,6 +61,8 @@ class Gossip : public GossipSession {
   void resume(double clock);
   void set_lineage(std::uint64_t lineage);  // while at rest: of the weights that it left here
 
+  // Requests that the node answers besides: before start().
+  void serve_also(std::unique_ptr<RequestHandler> handler);
   GossipNode& node() { return *node_; }
 
   // Parts of update_send, for tests that need a fixed order among nodes.
@@ -86,6 +89,7 @@ class Gossip : public GossipSession {
   const std::vector<ByteRange> blocks_;  // that pulls ask for in turn; one: the whole model
   Random random_;
   TrainerState state_;
+  std::vector<std::unique_ptr<RequestHandler>> handlers_;  // for the node
   std::unique_ptr<GossipNode> node_;
   std::optional<ModelPasses> passes_;  // from start() on
   std::uint64_t incarnation_ = 0;

@@ -86,6 +86,7 @@ class ViewEngine {
   void leave() { leaving_ = true; }
 
   void suspect(const ProcessId& process) { neighbours_.suspect(process); }
+  bool suspects(const ProcessId& process) const { return neighbours_.suspects(process); }
   void receive(const ProcessId& from, const ViewMessage& message, TimePoint now);
   // Any other message shows that its sender lives, and in which view.
   void heard(const ProcessId& from, const Base& base, TimePoint now);

@@ -69,7 +69,7 @@ asio::awaitable<IoResult<wire::Welcome>> shake_hands(Connection& connection, Loc
   auto failure = co_await secure(connection.stream(), peer, local.security.get());
   if (failure) co_return std::move(*failure);
   wire::Hello hello{wire::Role::node, local.capabilities(), local.cluster,
-                    local.name,       local.incarnation,    local.manifest.stated_fingerprint()};
+                    local.name,       local.incarnation,    local.stated_fingerprint()};
   auto welcome = co_await introduce(connection, std::move(hello), &local.manifest, request_id);
   if (welcome && !peer.name.empty() && welcome->node != peer.name) {
     welcome = Failure(Failure::Kind::rejected,

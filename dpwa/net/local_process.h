@@ -100,6 +100,8 @@ struct LocalProcess {
   }
   // Of the model that it serves. Any thread.
   virtual Progress progress() const { return {}; }
+  // As HELLO states it: zero where a connection moves no parameters, so that models may differ.
+  virtual Fingerprint stated_fingerprint() const { return manifest.stated_fingerprint(); }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   Traffic traffic;
   StatusNotes notes;

@@ -37,7 +37,8 @@ asio::awaitable<bool> bears_its_name(NameGuard& guard, Responder& responder,
 }
 
 std::vector<wire::TypeBound> MembersHandler::requests(const Requester& requester) const {
-  if (!local_.members->exchanges() || requester.peer.empty()) return {};
+  if (!local_.members->exchanges() || requester.peer.empty() || !requester.moves_parameters)
+    return {};
   return {{MessageType::members, wire::max_body_bytes(MessageType::members)}};
 }
 

@@ -24,6 +24,7 @@ struct Requester {
   std::string address;            // of the other end, numeric
   std::string network;            // that it calls from (network.h)
   Caller account;                 // that it counts towards
+  bool moves_parameters = true;   // false: a node that has not stated its model
 };
 
 // The connection that a request came over, as its handler sees it: valid until answer() returns.

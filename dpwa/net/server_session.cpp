@@ -195,11 +195,12 @@ asio::awaitable<bool> ServerSession::handshake() {
     const bool admitted = co_await bears_its_name(host_.name_guard, *this, request_id);
     if (!admitted) co_return false;
   }
+  requester_.moves_parameters = is_node && hello->fingerprint != Fingerprint{};
   requester_.account = identify(*hello);
   facts_.peer = requester_.account.account;
   facts_.of_file = requester_.account.is_known && local_.members->is_seed(requester_.peer);
   if (!host_.introduce(*this, !is_node)) co_return false;
-  if (is_node && hello->fingerprint != host_.other_settings.stated()) {
+  if (requester_.moves_parameters && hello->fingerprint != host_.other_settings.stated()) {
     const bool admitted = co_await has_own_model(hello->fingerprint, request_id);
     if (!admitted) co_return false;
   }

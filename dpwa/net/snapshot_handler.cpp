@@ -42,7 +42,8 @@ ServedChunks::Chunk ServedChunks::get(ByteRange chunk) {
   return {payload, checksums_ ? crc32c(payload) : 0};
 }
 
-std::vector<wire::TypeBound> SnapshotHandler::requests(const Requester&) const {
+std::vector<wire::TypeBound> SnapshotHandler::requests(const Requester& requester) const {
+  if (!requester.peer.empty() && !requester.moves_parameters) return {};
   return {{MessageType::pull, wire::max_body_bytes(MessageType::pull)}};
 }
 

@@ -16,6 +16,13 @@ namespace dpwa::net {
 namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 
+namespace {
+
+// A connection that ends sooner may have been closed by a process that does not want it.
+constexpr Duration lasts = std::chrono::milliseconds(500);
+
+}  // namespace
+
 StoreLink::StoreLink(asio::io_context& io, LocalProcess& local, Options options)
     : io_(io),
       local_(&local),
@@ -73,6 +80,7 @@ asio::awaitable<void> StoreLink::run() {
     const auto connection = connection_;
     const auto welcome = co_await connect(*connection);
     const bool made = welcome && !stopped_;
+    const TimePoint begun = SteadyClock::now();
     if (made) {
       failures = 0;
       grace_.connected();
@@ -94,7 +102,8 @@ asio::awaitable<void> StoreLink::run() {
     }
     connection->close();
     if (stopped_) break;
-    if (made && options_.redials_at_once) continue;
+    const bool lasted = made && SteadyClock::now() - begun >= lasts;
+    if (lasted && options_.redials_at_once) continue;
     again_.expires_after(kvstore::between_connects.delay(++failures, random_));
     co_await again_.async_wait(as_result);
   }

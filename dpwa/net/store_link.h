@@ -26,10 +26,10 @@
 
 namespace dpwa::net {
 
-// The connection that a process of the store keeps to a server. Connects until the server answers,
-// and again after each failure, with back-off. What it means is decided by derived classes, which
-// it calls on the I/O thread. I/O thread only, but for start() before it runs; held as a
-// shared_ptr.
+// The connection that a process keeps to another one for its own messages: to a server of the
+// store, or to a process of its group. Connects until the other one answers, and again after each
+// failure, with back-off. What it means is decided by derived classes, which it calls on the I/O
+// thread. I/O thread only, but for start() before it runs; held as a shared_ptr.
 class StoreLink : public std::enable_shared_from_this<StoreLink> {
  public:
   void start();
@@ -43,8 +43,8 @@ class StoreLink : public std::enable_shared_from_this<StoreLink> {
     PeerAddress server;
     std::vector<wire::TypeBound> accepted{};
     Duration write_time{};  // as WriteRules::least_time
-    // The first time after a break without a pause: a process that has ended refuses that, or its
-    // successor has another incarnation.
+    // The first time after the end of a connection that has lasted without a pause: a process that
+    // has ended refuses that, or its successor has another incarnation.
     bool redials_at_once = false;
   };
   StoreLink(boost::asio::io_context& io, LocalProcess& local, Options options);

@@ -194,6 +194,34 @@ void words(Side& side, Of<Side, std::string>& text, std::size_t max_bytes, std::
   }
 }
 
+// `most` items behind their number. `each` has the fields of one.
+template <typename Count = std::uint16_t, typename Side, typename Items, typename Each>
+void list(Side& side, Items& items, std::size_t most, std::string_view what, const Each& each) {
+  if constexpr (reads<Side>) {
+    Count count = 0;
+    side.field(count);
+    if (count > most) side.fail(Fault::bad_value, "too many " + std::string(what));
+    for (std::size_t i = 0; i < count && !side.failed(); ++i) each(items.emplace_back());
+  } else {
+    if (items.size() > most) throw std::invalid_argument("too many " + std::string(what));
+    side.field(static_cast<Count>(items.size()));
+    for (auto& item : items) each(item);
+  }
+}
+
+// Each is a number, or has a list of fields of its own.
+template <typename Side, typename... Values>
+void all(Side& side, Values&... values) {
+  const auto one = [&side](auto& value) {
+    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
+      side.field(value);
+    } else {
+      fields(side, value);
+    }
+  };
+  (one(values), ...);
+}
+
 // Of a message whose body is its fields and their checksum.
 template <typename Message>
 std::vector<std::byte> encode_fields(const Message& message, MessageType type,

@@ -47,6 +47,7 @@ enum class MessageType : std::uint8_t {
   share = 17,    // same host only
   shared = 18,   // same host only
   members = 30,  // only between nodes that both have the capability
+  view = 31,     // view_messages.h: only where a handler takes it
   // Messages of the key-value store (kv_messages.h): only where a handler takes them.
   kv_init = 64,
   kv_push = 65,

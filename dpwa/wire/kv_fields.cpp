@@ -18,34 +18,6 @@ namespace {
 
 using kvstore::Message;
 
-// `most` items behind their number. `each` has the fields of one.
-template <typename Count = std::uint16_t, typename Side, typename Items, typename Each>
-void list(Side& side, Items& items, std::size_t most, std::string_view what, const Each& each) {
-  if constexpr (reads<Side>) {
-    Count count = 0;
-    side.field(count);
-    if (count > most) side.fail(Fault::bad_value, "too many " + std::string(what));
-    for (std::size_t i = 0; i < count && !side.failed(); ++i) each(items.emplace_back());
-  } else {
-    if (items.size() > most) throw std::invalid_argument("too many " + std::string(what));
-    side.field(static_cast<Count>(items.size()));
-    for (auto& item : items) each(item);
-  }
-}
-
-// Each is a number, or has a list of fields of its own.
-template <typename Side, typename... Values>
-void all(Side& side, Values&... values) {
-  const auto one = [&side](auto& value) {
-    if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>) {
-      side.field(value);
-    } else {
-      fields(side, value);
-    }
-  };
-  (one(values), ...);
-}
-
 template <typename Side>
 void not_negative(Side& side, Of<Side, double>& value, std::string_view what) {
   side.field(value);

@@ -41,20 +41,29 @@ GroupMember::GroupMember(Environment& environment, const GroupOptions& options, 
   std::optional<Kept> former;
   const std::any kept = environment_.read(votes_file);
   if (kept.has_value()) former = std::any_cast<Kept>(kept);
-  engine_.emplace(
-      members::ViewOptions{.self = self,
-                           .names = options_.names,
-                           .minimum = options_.minimum,
-                           .settings = settings_of(options_, self.name),
-                           .serves = options_.servers.contains(self.name),
-                           .quorum = options_.servers.empty() ? members::Quorum::majority
-                                                              : members::Quorum::with_servers,
-                           .patience = options_.patience,
-                           .seed = environment_.random().next()},
-      std::move(former));
-  view_ = engine_->view();
+  members::GroupEngineOptions group;
+  group.view = {.self = self,
+                .names = options_.names,
+                .minimum = options_.minimum,
+                .settings = settings_of(options_, self.name),
+                .serves = options_.servers.contains(self.name),
+                .quorum = options_.servers.empty() ? members::Quorum::majority
+                                                   : members::Quorum::with_servers,
+                .patience = options_.patience,
+                .seed = environment_.random().next()};
+  group.beat = options_.patience / looks;
+  // One with other settings would stay in the run that the others give up, under a higher number.
+  group.ends_with_its_processes = options_.loses_disks && options_.odd.empty();
+  engine_.emplace(std::move(group), std::move(former));
+  engine_->allow_silence(silent_looks * group_beat());
+  view_ = engine().view();
   checks_.decided(view_);
   environment_.write(counter_file, number, [this] { tick(); });
+}
+
+// It looks once in each.
+Duration GroupMember::group_beat() const {
+  return options_.patience / looks;
 }
 
 template <class Action>
@@ -73,45 +82,26 @@ bool GroupMember::is_member() const {
 void GroupMember::tick() {
   if (halted_) return;
   const TimePoint now = environment_.now();
-  const Duration look = options_.patience / looks;
-  // Time in which this process stood still is nobody's silence.
-  if (ticked_ != TimePoint{} && now - ticked_ > 2 * look) {
-    for (auto& [name, at] : heard_) at += now - ticked_ - look;
-  }
-  ticked_ = now;
-  for (const Member& member : engine_->view().members) {
-    if (member.id == id()) continue;
-    const auto [heard, fresh] = heard_.try_emplace(member.id.name, now);
-    if (now - heard->second > silent_looks * look) engine_->suspect(member.id);
-  }
   engine_->tick(now);
-  for (const std::string& name : options_.names) {
-    if (name == id().name) continue;
-    tell(name, [from = id(), base = engine_->base()](GroupMember& to) {
-      const TimePoint at = to.environment_.now();
-      to.heard_[from.name] = at;
-      to.engine_->heard(from, base, at);
-    });
-  }
   if (is_member() && now - moved_ > 5 * options_.patience) {
-    engine_->renew();
+    views().renew();
     moved_ = now;
   }
-  if (is_member() && leaves_) engine_->leave();
-  if (engine_->standing() == ViewEngine::Standing::left) {
+  if (is_member() && leaves_) views().leave();
+  if (engine().standing() == ViewEngine::Standing::left) {
     halted_ = true;
     return environment_.crash(restart);
   }
   report();
   repair();
   pump();
-  environment_.after(look, [this] { tick(); });
+  environment_.after(group_beat(), [this] { tick(); });
 }
 
 // One write at a time; what follows from it waits.
 void GroupMember::pump() {
   if (halted_) return;
-  ViewEngine::Wishes fresh = engine_->take();
+  members::GroupEngine::Wishes fresh = engine_->take();
   if (fresh.keep || !fresh.installed.empty() || !fresh.send.empty())
     waiting_.push_back(std::move(fresh));
   while (!waits_ && !waiting_.empty()) {
@@ -146,7 +136,7 @@ bool GroupMember::act() {
   return true;
 }
 
-bool GroupMember::falls(const members::ViewMessage& message, bool sent) {
+bool GroupMember::falls(const members::GroupMessage& message, bool sent) {
   for (auto trap = traps_.begin(); trap != traps_.end(); ++trap) {
     if (trap->kind != message.index() || trap->sends != sent || trap->after-- > 0) continue;
     const Trap sprung = *trap;
@@ -193,25 +183,26 @@ void GroupMember::installed(const View& view) {
   done_before_ = view_.done();
   checks_.acts_in(id(), view_, settings_of(options_, id().name));
   const Member* const self = view_.member(id());
-  const bool begins =
-      self != nullptr && !self->joining && former.open() && view_.number == former.number + 1;
+  // The one before was of a run that has ended, perhaps without a view that says so.
+  const bool follows = former.open() && view_.number == former.number + 1;
+  const bool begins = self != nullptr && !self->joining && (follows || view_.run != former.run);
   if (begins) {
     reset();
     has_state_ = true;
-    if (engine_->begin_at(view_.number, 0)) engine_->note_state(0, state_);
+    if (views().begin_at(view_.number, 0)) views().note_state(0, state_);
   } else if (self == nullptr || former.member(id()) == nullptr) {
     reset();
   }
   received_.clear();
   reported_.clear();
   if (self == nullptr) return;
-  const bool latest = engine_->view().number == view_.number;
-  if (latest && former.votes(id()) && !self->joining) checks_.stays(*self, engine_->progress());
+  const bool latest = engine().view().number == view_.number;
+  if (latest && former.votes(id()) && !self->joining) checks_.stays(*self, engine().progress());
   if (self->joining) {
     const ProcessId giver = view_.members.front().id;
     if (giver_ != giver) {
       reset();
-      if (latest && engine_->giver() == giver && engine_->progress() != Progress{})
+      if (latest && engine().giver() == giver && engine().progress() != Progress{})
         checks_.fail("a state outlives its giver");
     }
     giver_ = giver;
@@ -224,7 +215,7 @@ void GroupMember::installed(const View& view) {
   // What nobody has completed is repeated, from the same inputs.
   std::vector<std::uint64_t> open;
   for (const auto& [operation, value] : inputs_) {
-    if (!engine_->progress().has(operation) && !done_before_.has(operation))
+    if (!engine().progress().has(operation) && !done_before_.has(operation))
       open.push_back(operation);
   }
   for (const std::uint64_t operation : open) contribute(operation);
@@ -244,7 +235,7 @@ void GroupMember::begin_step() {
       if (life != life_) return;
       if (i == operations_of_step) computing_ = false;
       inputs_[operation] = derive_seed(state_, {hash_of(id().name), id().nonce, operation});
-      if (is_member() && !engine_->progress().has(operation) && !done_before_.has(operation))
+      if (is_member() && !engine().progress().has(operation) && !done_before_.has(operation))
         contribute(operation);
       pump();
     });
@@ -271,7 +262,7 @@ void GroupMember::take(const ProcessId& from, const Contribution& contribution) 
 void GroupMember::try_complete(std::uint64_t operation) {
   const auto& parts = received_[operation];
   if (!is_member() || parts.size() < view_.voters().size()) return;
-  if (engine_->progress().has(operation) || !engine_->complete(view_.number, operation)) return;
+  if (engine().progress().has(operation) || !views().complete(view_.number, operation)) return;
   std::uint64_t result = derive_seed(view_.run, {operation});
   for (const auto& [process, value] : parts)
     result = derive_seed(result, {hash_of(process.name), process.nonce, value});
@@ -287,12 +278,12 @@ void GroupMember::finish(std::uint64_t operation, std::uint64_t result) {
 }
 
 void GroupMember::close_steps() {
-  while (engine_->progress().through >= through() + operations_of_step) {
+  while (engine().progress().through >= through() + operations_of_step) {
     for (std::uint64_t i = 1; i <= operations_of_step; ++i)
       state_ = derive_seed(state_, {results_.at(through() + i)});
     ++steps_done_;
     inputs_.erase(inputs_.begin(), inputs_.upper_bound(through()));
-    engine_->note_state(through(), state_);
+    views().note_state(through(), state_);
     if (is_member()) checks_.state(view_, through(), state_);
     if (is_member()) {
       ++life_;
@@ -306,10 +297,10 @@ void GroupMember::report() {
   if (!is_member()) return;
   for (const ProcessId& voter : view_.voters()) {
     if (voter == id()) continue;
-    tell(voter.name, [from = id(), view = view_.number, done = engine_->progress()](
+    tell(voter.name, [from = id(), view = view_.number, done = engine().progress()](
                          GroupMember& to) { to.take_report(from, view, done); });
   }
-  take_report(id(), view_.number, engine_->progress());
+  take_report(id(), view_.number, engine().progress());
 }
 
 void GroupMember::take_report(const ProcessId& from, std::uint64_t view, const Progress& done) {
@@ -335,15 +326,15 @@ void GroupMember::repair() {
       tell(giver_->name, [from = id()](GroupMember& to) { to.answer_state(from); });
     } else {
       for (std::uint64_t i = 1; i <= operations_of_step; ++i)
-        tell(giver_->name, [from = id(), operation = engine_->progress().through + i](
+        tell(giver_->name, [from = id(), operation = engine().progress().through + i](
                                GroupMember& to) { to.answer_fetch(from, operation); });
     }
     return;
   }
   const Progress& done = done_before_;
   const std::uint64_t last = done.beyond.empty() ? done.through : *done.beyond.rbegin();
-  for (std::uint64_t operation = engine_->progress().through + 1; operation <= last; ++operation) {
-    if (engine_->progress().has(operation) || !done.has(operation)) continue;
+  for (std::uint64_t operation = engine().progress().through + 1; operation <= last; ++operation) {
+    if (engine().progress().has(operation) || !done.has(operation)) continue;
     for (const Member& member : view_.members) {
       if (member.done.has(operation))
         tell(member.id.name,
@@ -362,8 +353,8 @@ void GroupMember::answer_fetch(const ProcessId& to, std::uint64_t operation) {
 }
 
 void GroupMember::take_result(std::uint64_t view, std::uint64_t operation, std::uint64_t result) {
-  if (view != view_.number || !has_state_ || engine_->progress().has(operation)) return;
-  if (!engine_->complete(view_.number, operation)) return;
+  if (view != view_.number || !has_state_ || engine().progress().has(operation)) return;
+  if (!views().complete(view_.number, operation)) return;
   finish(operation, result);
 }
 
@@ -379,14 +370,14 @@ void GroupMember::take_state(const ProcessId& from, std::uint64_t view, std::uin
                              std::uint64_t state) {
   const Member* const self = view_.member(id());
   if (self == nullptr || !self->joining || has_state_ || view != view_.number) return;
-  if (giver_ != from || engine_->frozen()) return;
-  if (!engine_->begin_at(view, steps * operations_of_step)) return;
+  if (giver_ != from || engine().frozen()) return;
+  if (!views().begin_at(view, steps * operations_of_step)) return;
   has_state_ = true;
   steps_done_ = steps;
   state_ = state;
   if (options_.spoils && environment_.random().below(3) == 0) ++state_;
   committed_ = through();
-  engine_->note_state(through(), state_);
+  views().note_state(through(), state_);
 }
 
 }  // namespace dpwa::world::testing

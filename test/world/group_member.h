@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/members/view_engine.h"
+#include "dpwa/members/group_engine.h"
 #include "dpwa/world/world.h"
 #include "test/world/group_checks.h"
 
@@ -19,7 +19,8 @@ struct GroupOptions {
   std::size_t minimum = 0;
   Duration patience = std::chrono::milliseconds(200);
   Duration compute = std::chrono::milliseconds(60);  // of a step
-  bool spoils = false;            // a state that is transferred is wrong at times
+  bool spoils = false;  // a state that is transferred is wrong at times
+  bool loses_disks = false;
   std::set<std::string> servers;  // none: all are equal
   std::string odd;                // the name whose settings differ
 };
@@ -53,13 +54,13 @@ class GroupMember : public Program {
 
   // The next view is asked for, or is to be without it; then the process ends and another starts.
   void renew() {
-    if (is_member()) engine_->renew();
+    if (is_member()) views().renew();
   }
   void leave() { leaves_ = true; }
   bool leaves() const { return leaves_; }
-  const members::ViewEngine& engine() const { return *engine_; }
+  const members::ViewEngine& engine() const { return engine_->views(); }
   const members::View& view() const { return view_; }
-  const members::ProcessId& id() const { return engine_->self(); }
+  const members::ProcessId& id() const { return engine().self(); }
   std::uint64_t through() const { return steps_done_ * operations_of_step; }
   std::uint64_t state() const { return state_; }
   const std::map<std::uint64_t, std::uint64_t>& results() const { return results_; }
@@ -71,6 +72,8 @@ class GroupMember : public Program {
     std::uint64_t value = 0;
   };
 
+  members::ViewEngine& views() { return engine_->views(); }
+  Duration group_beat() const;
   void tick();
   void pump();
   // Returns false: the rest has to wait.
@@ -97,7 +100,7 @@ class GroupMember : public Program {
   void tell(const std::string& to, Action action);
 
   // Returns whether the process is to do nothing more, or nothing until it wakes.
-  bool falls(const members::ViewMessage& message, bool sent);
+  bool falls(const members::GroupMessage& message, bool sent);
 
   std::vector<Trap>& traps_;
   bool halted_ = false;
@@ -105,13 +108,11 @@ class GroupMember : public Program {
   Environment& environment_;
   const GroupOptions options_;
   GroupChecks& checks_;
-  std::optional<members::ViewEngine> engine_;
-  std::deque<members::ViewEngine::Wishes> waiting_;  // for the disk
-  bool waits_ = false;                               // for the disk, or stands still
-  members::View view_;                               // that is acted upon
-  members::Progress done_before_;                    // what one of its members had completed
-  std::map<std::string, TimePoint> heard_;
-  TimePoint ticked_{};
+  std::optional<members::GroupEngine> engine_;
+  std::deque<members::GroupEngine::Wishes> waiting_;  // for the disk
+  bool waits_ = false;                                // for the disk, or stands still
+  members::View view_;                                // that is acted upon
+  members::Progress done_before_;                     // what one of its members had completed
   TimePoint moved_{};  // when it last completed an operation, or a view was installed
 
   bool has_state_ = false;

@@ -115,6 +115,7 @@ GroupOptions options_of(const Schedule& schedule) {
   options.minimum = schedule.minimum;
   options.patience = schedule.patience;
   options.spoils = schedule.spoils;
+  options.loses_disks = schedule.loses_disks;
   return options;
 }
 

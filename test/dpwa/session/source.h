@@ -54,7 +54,7 @@ class Source {
 
 // All frames that there are.
 inline session::Expected any_frame() {
-  static const auto& kv = *new auto(wire::kv_bounds());
+  static const auto& kv = *new auto(wire::bounds());
   session::Expected all{std::span<const wire::TypeBound>(kv)};
   for (unsigned number = 0; number < wire::TypeSet::numbers; ++number)
     all.types.add(static_cast<wire::MessageType>(number));

@@ -8,6 +8,7 @@
 #include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/wire/kv_messages.h"
+#include "dpwa/wire/view_messages.h"
 
 namespace dpwa::wire {
 namespace {
@@ -236,6 +237,50 @@ std::vector<Sample> samples() {
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, request_id)},
   };
   for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
+  for (Sample& sample : view_samples()) all.push_back(std::move(sample));
+  return all;
+}
+
+std::vector<Sample> view_samples() {
+  using namespace members;
+  const ProcessId from{"w2", 3, 0x2122232425262728};
+  const Base base{5, 0x3132333435363738};
+  const Ballot ballot{7, {"w1", 1, 0x11}};
+  const View view{
+      .run = 0x4142434445464748,
+      .number = 6,
+      .before = base.digest,
+      .settings = 9,
+      .members = {{{"w1", 1, 0x11}, false, true, {40, {42, 44}}}, {from, true, false, {}}}};
+  Promise promise;
+  promise.base = base;
+  promise.ballot = promise.accepted = ballot;
+  promise.voter = from;
+  promise.granted = promise.lives = true;
+  promise.value = view;
+  promise.done.through = 41;
+  promise.done.beyond = {43};
+  promise.hears = {{"w3", 1, 2}, {"w4", 1, 2}};
+  const auto frame = [&](const GroupMessage& message) { return encode(from, message, request_id); };
+  return {
+      {"view_prepare", frame(Prepare{base, ballot})},
+      {"view_promise", frame(promise)},
+      {"view_accept", frame(Accept{base, ballot, view})},
+      {"view_accepted", frame(Accepted{base, ballot, from})},
+      {"view_installed", frame(Installed{view})},
+      {"view_ask", frame(AskView{base})},
+      {"view_apply", frame(Apply{base, 9, true})},
+      {"view_ready", frame(Ready{base, 44, 0x5152535455565758})},
+      {"view_leave", frame(Leave{base})},
+      {"view_refuse", frame(Refuse{base})},
+      {"view_beat", frame(Beat{base, true, 6, 29400})},
+      {"view_terms", frame(Terms{{{"--seed", "1"}, {"model", ""}}})},
+  };
+}
+
+std::vector<TypeBound> bounds() {
+  std::vector<TypeBound> all = kv_bounds();
+  all.push_back({MessageType::view, max_view_body_bytes});
   return all;
 }
 
@@ -245,7 +290,7 @@ std::span<const std::byte> body_of(const std::vector<std::byte>& frame) {
 
 FrameHeader header_of(const std::vector<std::byte>& frame) {
   const auto header =
-      decode_header(std::span(frame).first<header_bytes>(), max_snapshot_bytes, kv_bounds());
+      decode_header(std::span(frame).first<header_bytes>(), max_snapshot_bytes, bounds());
   REQUIRE(header.has_value());
   return *header;
 }
@@ -267,6 +312,11 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_status(body), request_id);
     case MessageType::error:
       return again(decode_error(body), request_id);
+    case MessageType::view: {
+      const auto frame = decode_view(body);
+      if (!frame) return frame.error();
+      return encode(frame->from, frame->message, request_id);
+    }
     case MessageType::mapped:
       return again(decode_mapped(body), request_id);
     case MessageType::release:
@@ -295,7 +345,7 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
 
 Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame) {
   if (frame.size() < header_bytes) return WireError{Fault::truncated, "header"};
-  const auto header = decode_header(frame.first<header_bytes>(), max_snapshot_bytes, kv_bounds());
+  const auto header = decode_header(frame.first<header_bytes>(), max_snapshot_bytes, bounds());
   if (!header) return header.error();
   const auto body = frame.subspan(header_bytes);
   if (body.size() != header->body_bytes) return WireError{Fault::truncated, "body"};

@@ -21,7 +21,11 @@ struct Sample {
 inline constexpr std::uint32_t request_id = 0x01020304;
 
 std::vector<Sample> samples();
-// Of these, those of the key-value store, and their bounds.
+// The bounds of those that need one.
+std::vector<TypeBound> bounds();
+// Of these samples, those of views.
+std::vector<Sample> view_samples();
+// Those of the key-value store, and their bounds.
 std::vector<Sample> kv_samples();
 std::vector<TypeBound> kv_bounds();
 Decoded<std::vector<std::byte>> transcode_kv(MessageType type, std::uint32_t request_id,

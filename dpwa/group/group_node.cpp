@@ -1,0 +1,317 @@
+#include "dpwa/group/group_node.h"
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "dpwa/base/random.h"
+#include "dpwa/base/thread_failure.h"
+#include "dpwa/base/thread_name.h"
+#include "dpwa/base/threads.h"
+#include "dpwa/group/group_link.h"
+#include "dpwa/group/kept_file.h"
+#include "dpwa/log/log.h"
+#include "dpwa/net/io_thread.h"
+#include "dpwa/net/local_process.h"
+
+namespace dpwa::group {
+
+namespace asio = boost::asio;
+using members::GroupEngine;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::chrono::milliseconds between_ticks(50);
+constexpr std::chrono::milliseconds shortest_beat(100);
+// So that the beats of many processes take each of them less than half a percent of a core.
+constexpr std::chrono::milliseconds beat_for_each_name(4);
+constexpr int patience_in_beats = 3;
+constexpr std::size_t longest_list = 200;  // of names in a line of the log
+
+// Of connections that carry no parameters: the model does not matter to them.
+struct GroupProcess : LocalProcess {
+  using LocalProcess::LocalProcess;
+  Fingerprint stated_fingerprint() const override { return {}; }
+};
+
+std::vector<std::string> names_of(const Config& config) {
+  std::vector<std::string> names;
+  for (const NodeEntry& node : config.nodes) names.push_back(node.name);
+  return names;
+}
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32U) | device();
+}
+
+members::GroupEngineOptions options_of(const Config& config, Settings terms) {
+  members::GroupEngineOptions options;
+  options.beat = std::max<Duration>(shortest_beat, config.nodes.size() * beat_for_each_name);
+  options.view.self = {config.self, 1, random_number()};
+  options.view.names = names_of(config);
+  options.view.patience = patience_in_beats * options.beat;
+  options.view.seed = random_number();
+  options.terms = std::move(terms);
+  return options;
+}
+
+// Of this place in this cluster: with other nodes in the file it would be another cluster.
+std::string file_of(const Config& config) {
+  std::string all = config.cluster;
+  for (const NodeEntry& node : config.nodes)
+    all += '\n' + node.name + '\n' + node.host + '\n' + std::to_string(node.port);
+  all += "\n\n" + config.self;
+  char text[40];
+  std::snprintf(text, sizeof text, "group-%016llx", static_cast<unsigned long long>(hash_of(all)));
+  return text;
+}
+
+}  // namespace
+
+class GroupNode::Parts final : public LinkEvents {
+ public:
+  Parts(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox, Settings terms)
+      : kept_(file_of(config)),
+        process_(config.cluster, config.self, local.incarnation, others_of(config)),
+        inbox_(std::move(inbox)),
+        timer_(io_),
+        engine_(options_of(config, std::move(terms)), kept_.former()) {
+    process_.security = local.security;
+    process_.of_file = local.of_file;
+    for (const NodeEntry& node : config.nodes) {
+      if (node.name == config.self) continue;
+      links_.emplace(node.name,
+                     std::make_shared<GroupLink>(io_, process_, peer_address(node), *this));
+    }
+    publish();
+  }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
+
+  ~Parts() {
+    inbox_->close();
+    asio::post(io_, [this] {
+      stopped_ = true;
+      timer_.cancel();
+      for (const auto& [name, link] : links_) link->stop();
+    });
+    thread_.join();
+  }
+
+  // With the engine, by any thread. What follows goes out from the I/O thread.
+  template <class Work>
+  auto with(Work work) {
+    const MutexLock lock(mutex_);
+    return work(engine_);
+  }
+  bool complete(std::uint64_t view, std::uint64_t operation) {
+    const MutexLock lock(mutex_);
+    if (!engine_.views().complete(view, operation)) return false;
+    // Others may have asked how far it is.
+    if (state_.standing == members::ViewEngine::Standing::joining)
+      asio::post(io_, [this] { pump(); });
+    return true;
+  }
+
+  void start() {
+    for (const auto& [name, link] : links_) link->start();
+    asio::post(io_, [this] { tick(); });
+    thread_ = start_background_thread([this] {
+      name_thread("dpwa-group");
+      net::run_io(io_);
+    });
+    inbox_->open([this](wire::ViewFrame frame) {
+      asio::post(io_, [this, frame = std::move(frame)] {
+        if (stopped_) return;
+        with([&](GroupEngine& engine) { engine.receive(frame.from, frame.message, now()); });
+        pump_soon();
+      });
+    });
+  }
+
+  State state() const {
+    const MutexLock lock(mutex_);
+    State state = state_;
+    state.frozen = engine_.views().frozen() || state.view.number != engine_.views().view().number;
+    state.peers = engine_.peers();
+    state.at = now();
+    state.lacking = engine_.lacking(state.at);
+    return state;
+  }
+
+  std::uint64_t wait_for_change(std::uint64_t seen, TimePoint until) {
+    MutexLock lock(mutex_);
+    while (changes_ == seen && changed_.wait_until(lock, until)) {
+    }
+    return changes_;
+  }
+  void wake() {
+    const MutexLock lock(mutex_);
+    note_change();
+  }
+
+  void forget() {
+    asio::post(io_, [this] { kept_.remove(); });
+  }
+
+ private:
+  static TimePoint now() { return SteadyClock::now(); }
+  static std::vector<std::string> others_of(const Config& config) {
+    std::vector<std::string> names = names_of(config);
+    std::erase(names, config.self);
+    return names;
+  }
+
+  void connected(const std::string& name) override {
+    with([&](GroupEngine& engine) { engine.connected(name); });
+    pump();
+  }
+  void not_reached(const std::string& name, bool nobody_listens) override {
+    with([&](GroupEngine& engine) {
+      engine.not_reached(name, nobody_listens);
+      engine.tick(now());
+    });
+    pump();
+  }
+
+  void tick() {
+    if (stopped_) return;
+    with([](GroupEngine& engine) { engine.tick(now()); });
+    pump();
+    {
+      const MutexLock lock(mutex_);
+      note_change();  // what others say of themselves, and their silence
+    }
+    timer_.expires_after(between_ticks);
+    timer_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) tick();
+    });
+  }
+
+  // Once for all messages that have come at one time.
+  void pump_soon() {
+    if (std::exchange(pumps_soon_, true)) return;
+    asio::post(io_, [this] {
+      pumps_soon_ = false;
+      pump();
+    });
+  }
+
+  void pump() {
+    if (stopped_) return;
+    GroupEngine::Wishes wishes;
+    members::ProcessId self;
+    {
+      const MutexLock lock(mutex_);
+      wishes = engine_.take();
+      self = engine_.views().self();
+    }
+    if (wishes.keep) kept_.write(*wishes.keep);
+    for (const auto& each : wishes.send) {
+      const auto link = links_.find(each.to);
+      if (link != links_.end()) link->second->send(self, each.message);
+    }
+    if (wishes.installed.empty()) return;
+    for (const members::View& view : wishes.installed) tell(view);
+    const MutexLock lock(mutex_);
+    publish();
+  }
+
+  static void tell(const members::View& view) {
+    std::string names;
+    for (const members::Member& member : view.members) {
+      names += (names.empty() ? "" : ", ") + member.id.name + (member.joining ? " (joins)" : "");
+      if (names.size() > longest_list) {
+        names += ", …";
+        break;
+      }
+    }
+    log(LogLevel::debug, "group",
+        "view " + std::to_string(view.number) + ": " + (names.empty() ? "nobody" : names));
+  }
+
+  void publish() DPWA_REQUIRES(mutex_) {
+    state_.view = engine_.views().view();
+    state_.self = engine_.views().self();
+    state_.standing = engine_.views().standing();
+    note_change();
+  }
+  void note_change() DPWA_REQUIRES(mutex_) {
+    ++changes_;
+    changed_.notify_all();
+  }
+
+  KeptFile kept_;
+  asio::io_context io_{1};
+  GroupProcess process_;
+  const std::shared_ptr<Inbox> inbox_;
+  asio::steady_timer timer_;
+  std::map<std::string, std::shared_ptr<GroupLink>> links_;
+  bool stopped_ = false;
+  bool pumps_soon_ = false;
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  GroupEngine engine_ DPWA_GUARDED_BY(mutex_);
+  State state_ DPWA_GUARDED_BY(mutex_);  // of the views that are on the disk
+  std::uint64_t changes_ DPWA_GUARDED_BY(mutex_) = 1;
+  std::thread thread_;
+};
+
+GroupNode::GroupNode(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox,
+                     Settings terms)
+    : parts_(std::make_unique<Parts>(config, local, std::move(inbox), std::move(terms))) {
+  parts_->start();
+}
+
+GroupNode::~GroupNode() = default;
+
+GroupNode::State GroupNode::state() const {
+  return parts_->state();
+}
+std::uint64_t GroupNode::wait_for_change(std::uint64_t seen, TimePoint until) {
+  return parts_->wait_for_change(seen, until);
+}
+void GroupNode::wake() {
+  parts_->wake();
+}
+bool GroupNode::complete(std::uint64_t view, std::uint64_t operation) {
+  return parts_->complete(view, operation);
+}
+bool GroupNode::begin_at(std::uint64_t view, std::uint64_t through) {
+  return parts_->with([&](GroupEngine& engine) { return engine.views().begin_at(view, through); });
+}
+void GroupNode::note_state(std::uint64_t through, std::uint64_t digest) {
+  parts_->with([&](GroupEngine& engine) { engine.views().note_state(through, digest); });
+}
+void GroupNode::renew() {
+  parts_->with([](GroupEngine& engine) { engine.views().renew(); });
+}
+void GroupNode::leave() {
+  parts_->with([](GroupEngine& engine) { engine.views().leave(); });
+}
+void GroupNode::give_up(const std::string& name) {
+  parts_->with([&](GroupEngine& engine) { engine.give_up(name); });
+}
+void GroupNode::set_waiting(bool waits) {
+  parts_->with([&](GroupEngine& engine) { engine.set_waiting(waits); });
+}
+void GroupNode::set_meeting(std::uint64_t group, std::uint16_t port) {
+  parts_->with([&](GroupEngine& engine) { engine.set_meeting(group, port); });
+}
+void GroupNode::allow_silence(std::optional<Duration> longest) {
+  parts_->with([&](GroupEngine& engine) { engine.allow_silence(longest); });
+}
+void GroupNode::forget() {
+  parts_->forget();
+}
+
+}  // namespace dpwa::group

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dpwa/base/settings.h"
+#include "dpwa/base/time.h"
+#include "dpwa/members/group_messages.h"
+#include "dpwa/members/view_engine.h"
+
+namespace dpwa::members {
+
+struct GroupEngineOptions {
+  ViewOptions view;  // `settings` are not used: `terms` are compared instead, and named
+  Settings terms;    // have to be the same on all
+  // The first of these terms is compared before the first view, because with another value of it
+  // the names have another meaning. The others are compared by whoever joins a run.
+  Duration beat = std::chrono::milliseconds(100);  // between two signs of life
+  // A run ends without a vote where every name has a new process, so that it does not hang on files
+  // that may be lost.
+  bool ends_with_its_processes = true;
+};
+
+// One process of the cluster as another one knows it.
+struct Peer {
+  std::optional<ProcessId> id;  // the last process of the name that spoke
+  TimePoint first{};            // when it spoke first
+  TimePoint heard{};            // and last
+  unsigned refusals = 0;        // in a row: nothing listens at its address
+  Beat said{};                  // its last beat
+  bool has_said = false;        // there was one
+  std::string differs;          // how its terms differ, in words; empty: they do not
+
+  // A single refusal may come from a machine that is short of resources.
+  bool refuses() const { return refusals >= 2; }
+};
+
+// Who steps together, as one process takes part in it: the views (view_engine.h), the signs of life
+// on which suspicion rests, and the terms. Pure: messages come in and go out through take(), time
+// is an argument. One owner, one thread.
+class GroupEngine {
+ public:
+  // `former`: as of ViewEngine.
+  GroupEngine(GroupEngineOptions options, std::optional<Kept> former);
+
+  // --- events
+  void connected(const std::string& name);  // from here to there
+  void not_reached(const std::string& name, bool refused);
+  void receive(const ProcessId& from, const GroupMessage& message, TimePoint now);
+  void tick(TimePoint now);  // some times in each `beat`
+
+  // --- of this process
+  void set_waiting(bool waits) { own_.waits = waits; }
+  // Where the members of a group meet, by a number that they give it; 0: nowhere.
+  void set_meeting(std::uint64_t group, std::uint16_t port);
+  // A member that is silent for longer is suspected; none: nobody is waited for, and nobody is.
+  void allow_silence(std::optional<Duration> longest) { longest_silence_ = longest; }
+  // It lives and does not come: what it says does not count until the next view.
+  void give_up(const std::string& name);
+
+  ViewEngine& views() { return *views_; }
+  const ViewEngine& views() const { return *views_; }
+  const Settings& terms() const { return options_.terms; }
+  const std::map<std::string, Peer>& peers() const { return peers_; }
+  // Voters of the view without which the others decide nothing, and which are gone: name and
+  // reason. Empty: those that are left decide, or it is not known yet.
+  std::vector<std::pair<std::string, std::string>> lacking(TimePoint now) const;
+
+  struct Outgoing {
+    std::string to;
+    GroupMessage message;
+  };
+  struct Wishes {
+    std::optional<Kept> keep;  // on the disk, before all that follows
+    std::vector<Outgoing> send;
+    std::vector<View> installed;
+  };
+  Wishes take();
+
+ private:
+  bool may_apply(const Peer& peer) const;
+  bool is_possible(const View& view, TimePoint now) const;
+  void note(const ProcessId& from, TimePoint now);
+  void judge(TimePoint now);
+  void begin_again_where_all_are_new(TimePoint now);
+
+  const GroupEngineOptions options_;
+  std::optional<ViewEngine> views_;
+  std::map<std::string, Peer> peers_;  // by name, of all names but the own
+  std::set<ProcessId> given_up_;
+  std::set<std::uint64_t> over_;   // runs of which no process seemed to be left
+  TimePoint over_at_{};            // the last one
+  std::set<std::string> greeted_;  // connections that have just been made: they get the terms
+  std::optional<Duration> longest_silence_;
+  Beat own_;
+  TimePoint ticked_{};
+  TimePoint beat_at_{};  // the last one
+  bool beats_ = false;   // with the next take()
+};
+
+}  // namespace dpwa::members

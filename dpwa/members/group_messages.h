@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "dpwa/base/settings.h"
+#include "dpwa/members/view_messages.h"
+
+namespace dpwa::members {
+
+// What the processes of a group tell one another beside the messages of views (group_engine.h).
+
+// A sign of life, several times in a time that counts as silence.
+struct Beat {
+  Base base;
+  bool waits = false;         // for the others, in an exchange
+  std::uint64_t meeting = 0;  // the number of the group whose members meet here; 0: none do
+  std::uint16_t port = 0;     // of that meeting
+  bool operator==(const Beat&) const = default;
+};
+// Settings that have to be the same on all, for words on what differs: first on each connection.
+struct Terms {
+  Settings settings;
+  bool operator==(const Terms&) const = default;
+};
+
+using GroupMessage = std::variant<Prepare, Promise, Accept, Accepted, Installed, AskView, Apply,
+                                  Ready, Leave, Refuse, Beat, Terms>;
+
+}  // namespace dpwa::members
