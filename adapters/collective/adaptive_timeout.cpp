@@ -40,7 +40,7 @@ void AdaptiveTimeout::waited(Duration time) {
   add(waits_, time);
 }
 
-void AdaptiveTimeout::answered(Duration time) {
+void AdaptiveTimeout::heard_after(Duration time) {
   const MutexLock lock(mutex_);
   add(answers_, time);
 }
@@ -58,7 +58,7 @@ Duration AdaptiveTimeout::before_lost() const {
   return std::clamp<Duration>(10 * usual(answers_), 2s, 30s);
 }
 
-Duration AdaptiveTimeout::of_a_look() const {
+Duration AdaptiveTimeout::counts_as_silent() const {
   return std::clamp<Duration>(before_lost() / 3, 100ms, 1s);
 }
 

@@ -11,19 +11,19 @@
 namespace dpwa::collective {
 
 // How long a wait for other nodes may last before it is looked into, and how long a node may be
-// silent before it counts as lost: learned from the waits and the answers of this run, the last 64
-// of each, as the median and eight times the median of the distances from it. Any thread.
+// silent before it counts as lost: learned from the waits and the signs of life of this run, the
+// last 64 of each, as the median and eight times the median of the distances from it. Any thread.
 class AdaptiveTimeout {
  public:
   // `lost_after`: given by the configuration; 0: learned.
   explicit AdaptiveTimeout(Duration lost_after) : lost_after_(lost_after) {}
 
-  void waited(Duration time);    // for the others, in an exchange that ended well
-  void answered(Duration time);  // until all nodes that were asked for their status had answered
+  void waited(Duration time);       // for the others, in an exchange that ended well
+  void heard_after(Duration time);  // between two signs of life of a node
 
-  Duration before_looking() const;  // from 100 ms to 2 s; 1 s while little is known
-  Duration before_lost() const;     // ten times what an answer takes, from 2 s to 30 s
-  Duration of_a_look() const;       // for all answers: a third of that, from 100 ms to 1 s
+  Duration before_looking() const;    // from 100 ms to 2 s; 1 s while little is known
+  Duration before_lost() const;       // ten times what passes between two, from 2 s to 30 s
+  Duration counts_as_silent() const;  // a third of that, from 100 ms to 1 s
 
  private:
   using Window = std::deque<Duration>;
@@ -46,7 +46,7 @@ class Lateness {
   };
   explicit Lateness(const Options& options) : options_(options) {}
 
-  // How one rank answered just now.
+  // What one rank says of itself just now.
   struct View {
     std::string name;
     bool answered = false;

@@ -10,21 +10,19 @@
 namespace dpwa::collective {
 
 void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-                  const std::string& host_address) {
+                  const std::string& host_address, std::uint16_t port) {
   std::unique_ptr<ProcessGroup> result;
   std::string why;
   std::optional<Rendezvous> store;
   try {
     if (engine->has_members()) {
       store = Rendezvous::none();
-      const MutexLock lock(mutex);
-      store_port = 1;  // any number: nothing connects to it
-    } else if (next.step == NextGroup::Step::host) {
+    } else if (port == 0) {
       store = Rendezvous::listen(options.own_address, options.form_timeout);
       const MutexLock lock(mutex);
       store_port = store->port();
     } else {
-      store = Rendezvous::connect(host_address, next.port, options.form_timeout);
+      store = Rendezvous::connect(host_address, port, options.form_timeout);
     }
     result = ProcessGroup::form(engine, *store, options, stop.get_token());
   } catch (const CollectiveError& error) {

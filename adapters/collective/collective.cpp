@@ -11,8 +11,8 @@
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/common/module_tensors.h"
-#include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
+#include "dpwa/group/group_endpoint.h"
 #include "dpwa/node/endpoint.h"
 
 namespace dpwa {
@@ -31,9 +31,10 @@ Collective::Collective(const Config& config) {
   require_plaintext_allowed(config);
   require_one_family(config);
   collective::require_engine(config);
-  endpoint_ = std::make_unique<Endpoint>(config, wall_clock_us());
+  const auto inbox = std::make_shared<group::Inbox>();
+  endpoint_ = group::group_endpoint(config, inbox);
   endpoint_->start(config.collective.start_wait);
-  group_ = collective::gather_all(config, endpoint_->local());
+  group_ = collective::gather_all(config, endpoint_->local(), inbox);
   endpoint_->local().state = wire::NodeState::ready;
   for (const NodeEntry& node : config.nodes)
     hosts_.push_back(node.addresses.empty() ? node.host : node.addresses.front());

@@ -73,7 +73,7 @@ class Collective {
   Collective(std::unique_ptr<collective::ProcessGroup> group, std::vector<std::string> hosts);
 
   std::unique_ptr<Endpoint> endpoint_;  // null in a subset
-  std::unique_ptr<collective::ProcessGroup> group_;
+  std::shared_ptr<collective::ProcessGroup> group_;
   std::vector<std::string> hosts_;  // by rank, as peers dial them
   std::uint64_t subsets_ = 0;
 };

@@ -22,6 +22,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/group/group_endpoint.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
 
@@ -32,10 +33,8 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto between_notes = std::chrono::milliseconds(100);
 
-// The number that goes with every step. The lowest bit: new nodes wait. Above it: the epoch of the
-// next group, if it has formed for this node.
-constexpr std::uint32_t newcomers_bit = 1;
-constexpr std::uint64_t epoch_mask = (1U << 24) - 1;
+// The number that goes with every step: that of the next group, if it has formed for this node.
+constexpr std::uint64_t group_mask = (1U << 24) - 1;
 
 bool may_train_apart(const CollectiveConfig& config) {
   return config.on_lost_rank == OnLostRank::gossip ||
@@ -88,16 +87,17 @@ void CollectiveAdapter::start() {
   flat_.check();
   const TimePoint until = SteadyClock::now() + config_.collective.start_wait;
   if (gossip_) {
+    gossip_->serve_also(std::make_unique<group::GroupHandler>(inbox_));
     gossip_->start();
     gossip_->rest();
   } else {
-    endpoint_ = std::make_unique<Endpoint>(config_, wall_clock_us());
+    endpoint_ = group::group_endpoint(config_, inbox_);
     endpoint_->start(config_.collective.start_wait);
   }
   Settings terms = terms_;
   std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
-  group_session_ =
-      std::make_unique<collective::GroupSession>(config_, endpoint().local(), std::move(terms));
+  group_session_ = std::make_unique<collective::GroupSession>(config_, endpoint().local(), inbox_,
+                                                              std::move(terms));
   phase_ = Phase::running;
   form_first_group(until);
   place_ = group_session_->place();
@@ -142,6 +142,10 @@ void CollectiveAdapter::average_gradients() {
   end_exchange();
 }
 
+std::uint64_t CollectiveAdapter::step_under_way() const {
+  return static_cast<std::uint64_t>(std::llround(clock_)) + 1;
+}
+
 // The backward pass has made the exchange; a step without one sends zeros, so that no node waits.
 // If the exchange failed, the next group repeats it, unless one of its members has the result.
 void CollectiveAdapter::end_exchange() {
@@ -153,16 +157,10 @@ void CollectiveAdapter::end_exchange() {
     const std::uint64_t bytes = group_session_->group().size() > 1 ? result->bytes : 0;
     report_.bytes += bytes;
     averaged_bytes_ += bytes;
-    if (!result->error) break;
-    if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*result->error))
-      give_up(*result->error);
+    const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
+    if (!result->error && (stops || group_session_->complete(step_under_way()))) break;
     const std::vector<bool> used = reducer_->used();
-    const std::string lost = group_session_->suspect();
-    drop_group();
-    if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart(lost);
-    log(LogLevel::warn, "collective",
-        (lost.empty() ? "a node is lost" : lost) + ": the others form the next group");
-    if (!regroup(/*between_steps=*/false) || taken_over_) return;
+    if (!move_on(result->error ? &*result->error : nullptr)) return;
     const bool nothing = std::ranges::find(used, true) == used.end();
     if (nothing) {
       reducer_->contribute(/*joined=*/false);
@@ -172,6 +170,20 @@ void CollectiveAdapter::end_exchange() {
     result = reducer_->end_step();
   }
   take(*result->tally);
+}
+
+bool CollectiveAdapter::move_on(const CollectiveError* error) {
+  if (error && (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*error)))
+    give_up(*error);
+  std::string lost = group_session_->suspect();
+  if (lost.empty()) lost = error ? "a node is lost" : "the others continue without this node";
+  drop_group();
+  if (config_.collective.on_lost_rank == OnLostRank::gossip) {
+    go_apart(lost);
+    return false;
+  }
+  log(LogLevel::warn, "collective", lost + (error ? ": the others form the next group" : ""));
+  return regroup() && !taken_over_;
 }
 
 // Equal weights are what this back end promises: a difference never heals, and spoils the model.
@@ -254,28 +266,15 @@ void CollectiveAdapter::between_steps() {
   }
   if (!tally_ || config_.collective.on_lost_rank == OnLostRank::stop) return;
   const auto notes = std::exchange(tally_, std::nullopt)->notes;
-  const std::uint32_t formed = notes.front() & ~newcomers_bit;
-  if (formed != 0 && std::ranges::all_of(notes, [&](std::uint32_t note) {
-        return (note & ~newcomers_bit) == formed;
-      }))
+  const std::uint32_t formed = notes.front();
+  if (formed != 0 && std::ranges::all_of(notes, [&](auto note) { return note == formed; }))
     return admit_newcomers();
-  collective::Assembler& assembler = group_session_->assembler();
-  const bool wanted =
-      std::ranges::any_of(notes, [](std::uint32_t note) { return (note & newcomers_bit) != 0; });
-  if (wanted) {
-    assembler.admit();
-  } else {
-    assembler.rest();
-  }
-  const std::uint64_t epoch = assembler.formed();
-  const bool wait = epoch != 0 || assembler.newcomers_wait() || assembler.hosts_admission();
-  reducer_->set_note(static_cast<std::uint32_t>((epoch & epoch_mask) << 1U) |
-                     (wait ? newcomers_bit : 0));
+  reducer_->set_note(static_cast<std::uint32_t>(group_session_->former().formed() & group_mask));
 }
 
 // All members have formed the next group beside this one.
 void CollectiveAdapter::admit_newcomers() {
-  auto formed = group_session_->assembler().take(Duration::zero(), [] { return false; });
+  auto formed = group_session_->former().take(Duration::zero(), [] { return false; });
   reducer_.reset();
   // Lets the others receive the rest of the last exchange.
   group_session_->group().leave(collective::leave_limit);
@@ -288,7 +287,7 @@ void CollectiveAdapter::admit_newcomers() {
     if (!may_go_on(error)) give_up(error);
     drop_group();
     if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart("");
-    if (!regroup(/*between_steps=*/true)) return;
+    if (!regroup()) return;
   }
   taken_over_ = false;
   place_ = group_session_->place();

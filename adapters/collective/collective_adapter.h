@@ -13,6 +13,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "dpwa/config/config.h"
 #include "dpwa/gossip/gossip.h"
+#include "dpwa/group/group_handler.h"
 #include "dpwa/node/endpoint.h"
 
 namespace dpwa {
@@ -56,6 +57,10 @@ class CollectiveAdapter : public Adapter {
   // A step.
   bool is_running() const { return phase_ == Phase::running; }
   void end_exchange();  // the step's gradients are the mean, or of this node alone when apart
+  // From a group that failed (`error`), or that the others have left. True: there is another one,
+  // which repeats the exchange.
+  bool move_on(const CollectiveError* error);
+  std::uint64_t step_under_way() const;
   void take(const collective::StepTally& tally);
   void require_equal_weights(const collective::StepTally& tally);
   void between_steps();  // the exchange of all members after a step that they made together
@@ -65,7 +70,7 @@ class CollectiveAdapter : public Adapter {
   // Groups (collective_groups.cpp).
   void form_first_group(TimePoint until);
   void tell_wait();
-  void enter(collective::Assembler::Formed formed);
+  void enter(collective::GroupFormer::Formed formed);
   // In the first step of each group: the optimizers of all. None: this node makes no step.
   void compare(torch::optim::Optimizer* optimizer);
   void compare_optimizers(torch::optim::Optimizer* optimizer);
@@ -77,7 +82,7 @@ class CollectiveAdapter : public Adapter {
   void make_reducer();
   // After the end of a group: moves into the next one. False: there is none, because this node
   // trains apart from now on, or was told to stop and has left.
-  bool regroup(bool between_steps);
+  bool regroup();
   void go_apart(const std::string& why);
   void come_together();  // from apart, once a group has formed
   void drop_group();
@@ -95,7 +100,8 @@ class CollectiveAdapter : public Adapter {
   FlatParameters flat_;
   std::unique_ptr<Parameters> parameters_;  // with gossip_
   std::unique_ptr<Gossip> gossip_;          // where nodes may train apart: it has the node
-  std::unique_ptr<Endpoint> endpoint_;      // where they may not
+  std::shared_ptr<group::Inbox> inbox_ = std::make_shared<group::Inbox>();
+  std::unique_ptr<Endpoint> endpoint_;  // where they may not
   std::unique_ptr<collective::GroupSession> group_session_;
   std::unique_ptr<collective::GradientReducer> reducer_;  // while together
   Phase phase_ = Phase::made;

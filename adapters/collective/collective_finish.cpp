@@ -63,7 +63,7 @@ void CollectiveAdapter::run_out() {
     }
     if (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*error)) give_up(*error);
     drop_group();
-    regroup(/*between_steps=*/true);
+    regroup();
   }
 }
 

@@ -45,23 +45,23 @@ void CollectiveAdapter::tell_wait() {
   if (now - told_wait_ < between_words_on_a_wait) return;
   const bool first = told_wait_ == TimePoint{};
   told_wait_ = now;
-  const std::string problem = group_session_->assembler().problem();
+  const std::string problem = group_session_->former().problem();
   if (!first && !problem.empty())
     log(LogLevel::info, "collective", "waiting for the others: " + problem);
 }
 
 void CollectiveAdapter::form_first_group(TimePoint until) {
-  collective::Assembler& assembler = group_session_->assembler();
+  collective::GroupFormer& former = group_session_->former();
   while (true) {
-    assembler.seek(/*admits=*/false);
-    auto formed = assembler.take(until - Steady::now(), [&] {
+    former.seek();
+    auto formed = former.take(until - Steady::now(), [&] {
       tell_wait();
-      return stop_signal::received() != 0 || !assembler.stranger().empty();
+      return stop_signal::received() != 0 || !former.stranger().empty();
     });
     if (!formed) {
-      std::string problem = assembler.problem();
+      std::string problem = former.problem();
       if (stop_signal::received() != 0) problem = "this node was told to stop";
-      if (const std::string stranger = assembler.stranger(); !stranger.empty()) {
+      if (const std::string stranger = former.stranger(); !stranger.empty()) {
         problem = stranger;
         std::this_thread::sleep_for(for_the_others_to_see);
       }
@@ -77,14 +77,13 @@ void CollectiveAdapter::form_first_group(TimePoint until) {
       // A node that died during the comparison of models comes again, or is missing next time.
       if (!may_go_on(error) || Steady::now() >= until) give_up(error);
       drop_group();
-      group_session_->forget();
     }
   }
 }
 
 // All members compare their models. Then those that are behind take over the state of a member that
 // is not.
-void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
+void CollectiveAdapter::enter(collective::GroupFormer::Formed formed) {
   const bool newcomer = formed.newcomer;
   GroupState group_state = apart_ ? GroupState::apart : GroupState::member;
   if (!has_state_ || awaits_optimizer_ || formed.newcomer) group_state = GroupState::none;
@@ -136,6 +135,7 @@ void CollectiveAdapter::enter(collective::Assembler::Formed formed) {
             at_clock(static_cast<double>(plan.clock)));
   }
   clock_ = static_cast<double>(plan.clock);
+  group_session_->begin_at(static_cast<std::uint64_t>(plan.clock));
   taken_over_ = behind;
   has_state_ = true;
   apart_ = false;
@@ -190,6 +190,9 @@ void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
   }
   if (optimizer) words.entries.push_back({"state", collective::state_words(*optimizer)});
   compare_words(optimizer ? &words : nullptr);
+  // All have found their states equal, those that join too: from now on these are members.
+  const std::uint64_t step = step_under_way();
+  group_session_->note_state(step, derive_seed(group_session_->group().epoch(), {step}));
 }
 
 // A new node with a different optimizer ends; the others notice it in the next exchange. At the
@@ -242,13 +245,13 @@ bool CollectiveAdapter::may_go_on(const CollectiveError& error) const {
   return error.failure() != collective::Failure::mismatch;
 }
 
-bool CollectiveAdapter::regroup(bool between_steps) {
-  collective::Assembler& assembler = group_session_->assembler();
+bool CollectiveAdapter::regroup() {
+  collective::GroupFormer& former = group_session_->former();
   while (true) {
-    assembler.seek(between_steps);
-    auto formed = assembler.take(config_.collective.start_wait, [&] {
+    former.seek();
+    auto formed = former.take(config_.collective.start_wait, [&] {
       tell_wait();
-      return stop_signal::received() != 0 || !assembler.minority().empty();
+      return stop_signal::received() != 0 || !former.minority().empty();
     });
     if (!formed && stop_signal::received() != 0) {
       log(LogLevel::warn, "collective", "told to stop while the nodes form their next group");
@@ -256,8 +259,8 @@ bool CollectiveAdapter::regroup(bool between_steps) {
       return false;
     }
     if (!formed) {
-      const std::string why = assembler.minority();
-      if (why.empty()) end("no next group has formed: " + assembler.problem());
+      const std::string why = former.minority();
+      if (why.empty()) end("no next group has formed: " + former.problem());
       if (config_.collective.minority == Minority::stop) end(why + after_a_minority);
       go_apart(why);
       return false;
@@ -276,24 +279,24 @@ void CollectiveAdapter::go_apart(const std::string& why) {
   log(LogLevel::warn, "collective",
       (why.empty() ? "a node is lost" : why) + ": training continues by gossip averaging from " +
           at_clock(clock_));
-  warned_ = group_session_->assembler().minority();
+  warned_ = group_session_->former().minority();
   apart_ = true;
   awaits_optimizer_ = false;  // it trains with its own
   group_session_->note_apart(true);
-  group_session_->assembler().seek(/*admits=*/true);
+  group_session_->former().seek();
   gossip_->resume(clock_);
 }
 
 void CollectiveAdapter::come_together() {
-  collective::Assembler& assembler = group_session_->assembler();
-  const std::string minority = assembler.minority();
+  collective::GroupFormer& former = group_session_->former();
+  const std::string minority = former.minority();
   if (!minority.empty() && config_.collective.minority == Minority::stop)
     end(minority + after_a_minority);
   if (minority != warned_ && !minority.empty()) {
     log(LogLevel::warn, "collective", minority + ": training continues by gossip averaging");
     warned_ = minority;
   }
-  auto formed = assembler.take(Duration::zero(), [] { return false; });
+  auto formed = former.take(Duration::zero(), [] { return false; });
   if (!formed) return;
   gossip_->rest();
   try {

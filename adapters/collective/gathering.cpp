@@ -1,10 +1,13 @@
 #include "adapters/collective/gathering.h"
 
 #include <stdexcept>
+#include <utility>
 
-#include "adapters/collective/assembler.h"
+#include "adapters/collective/adaptive_timeout.h"
+#include "adapters/collective/group_former.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
+#include "dpwa/group/group_node.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::collective {
@@ -42,13 +45,16 @@ std::string not_together(const std::string& problem) {
   return "the nodes do not come together" + (problem.empty() ? "" : ": " + problem);
 }
 
-std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local) {
-  NoticeBoard board(local.notes, config.self_index(), file_terms(config));
+std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
+                                         std::shared_ptr<group::Inbox> inbox) {
+  NoticeBoard board(local.notes, config.self_index());
   AdaptiveTimeout patience(config.collective.lost_after);
-  Assembler assembler(config, local, board, patience);
-  assembler.seek(/*admits=*/false);
-  auto formed = assembler.take(config.collective.start_wait, [] { return false; });
-  if (!formed) throw std::runtime_error(not_together(assembler.problem()));
+  group::GroupNode node(config, local, std::move(inbox), file_terms(config));
+  GroupFormer former(config, local, node, board, patience);
+  former.seek();
+  auto formed = former.take(config.collective.start_wait, [] { return false; });
+  node.forget();
+  if (!formed) throw std::runtime_error(not_together(former.problem()));
   return std::move(formed->group);
 }
 

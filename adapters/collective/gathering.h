@@ -8,6 +8,7 @@
 
 #include "adapters/collective/engine/process_group.h"
 #include "dpwa/config/config.h"
+#include "dpwa/group/group_handler.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/status_query.h"
 
@@ -19,7 +20,8 @@ inline constexpr std::chrono::milliseconds leave_limit(2000);
 // Forms the group of all nodes of the file, once, for programs that need no other group.
 // Blocks for collective.start_wait at most, then throws std::runtime_error with the names of the
 // nodes that are missing.
-std::unique_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local);
+std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
+                                         std::shared_ptr<group::Inbox> inbox);
 // The text of its error.
 std::string not_together(const std::string& problem);
 

@@ -1,31 +1,34 @@
 #include "adapters/collective/group_session.h"
 
+#include <algorithm>
 #include <chrono>
-#include <exception>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/gathering.h"
+#include "adapters/collective/terms.h"
+#include "dpwa/base/stop_signal.h"
 
 namespace dpwa::collective {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+using Standing = members::ViewEngine::Standing;
 
 constexpr std::chrono::milliseconds patience_for_the_news(200);
+constexpr std::chrono::milliseconds counts_as_silent(500);
 constexpr std::chrono::seconds patience_with_the_others(5);
-constexpr std::chrono::milliseconds between_looks(20);
+constexpr std::chrono::milliseconds between_news(20);
 
 }  // namespace
 
-GroupSession::GroupSession(const Config& config, LocalProcess& local, Settings terms)
+GroupSession::GroupSession(const Config& config, LocalProcess& local,
+                           std::shared_ptr<group::Inbox> inbox, Settings terms)
     : config_(config),
-      local_(local),
-      board_(local.notes, config.self_index(), std::move(terms)),
+      board_(local.notes, config.self_index()),
       patience_(config.collective.lost_after),
-      assembler_(config, local, board_, patience_) {}
+      node_(config, local, std::move(inbox), std::move(terms)),
+      former_(config, local, node_, board_, patience_) {}
 
 GroupSession::~GroupSession() {
   drop();
@@ -36,31 +39,53 @@ Place GroupSession::place() const {
 }
 
 const std::string& GroupSession::name_of(int rank) const {
-  return config_.nodes[membership_.members[static_cast<std::size_t>(rank)].place].name;
+  return membership_.members[static_cast<std::size_t>(rank)].id.name;
 }
 
-void GroupSession::take_up(Assembler::Formed formed) {
+void GroupSession::take_up(GroupFormer::Formed formed) {
   drop();
   before_ = std::exchange(membership_, std::move(formed.membership));
   group_ = std::move(formed.group);
-  watch_ = std::make_unique<RankWatch>(config_, local_, board_, patience_, membership_, group_);
+  watch_ = std::make_unique<RankWatch>(config_, node_, board_, patience_, membership_, group_);
 }
 
 void GroupSession::drop() {
-  std::erase_if(retired_, [](const auto& watch) { return watch->stopped(); });
   if (!group_) return;
-  watch_->stop();
-  retired_.push_back(std::move(watch_));
-  group_->abort();  // which the watch may keep for a moment
+  watch_.reset();
+  group_->abort();
   group_.reset();
 }
 
-void GroupSession::forget() {
-  drop();
-  board_.change([](GroupNotes& notes) {
-    notes.formed = {};
-    notes.vote = {};
-  });
+void GroupSession::begin_at(std::uint64_t step) {
+  while (true) {
+    const auto state = node_.state();
+    // Another one is not for this group, which is about to end then.
+    if (!state.in_view() || !membership_.have_voters_of(state.view)) return;
+    view_ = state.view.number;
+    if (node_.begin_at(view_, step)) return;
+    std::this_thread::yield();  // the next view is being written
+  }
+}
+
+bool GroupSession::complete(std::uint64_t step) {
+  if (node_.complete(view_, step)) return true;
+  std::uint64_t seen = 0;
+  const auto begun_in = node_.state().view.number;
+  while (true) {
+    const auto state = node_.state();
+    if (!state.in_view()) return false;
+    // Members of the next group that have the result of a step hand it to those that do not.
+    if (!membership_.have_voters_of(state.view)) return true;
+    view_ = state.view.number;
+    if (node_.complete(view_, step)) return true;
+    const bool decides = state.view.number == begun_in || state.frozen;
+    if (decides && (!minority_in(state).empty() || stop_signal::received() != 0)) return false;
+    seen = node_.wait_for_change(seen, SteadyClock::now() + between_news);
+  }
+}
+
+void GroupSession::note_state(std::uint64_t step, std::uint64_t digest) {
+  node_.note_state(step, digest);
 }
 
 void GroupSession::note_apart(bool apart) {
@@ -69,50 +94,32 @@ void GroupSession::note_apart(bool apart) {
 
 void GroupSession::note_left() {
   board_.change([](GroupNotes& notes) { notes.left = true; });
+  node_.forget();
 }
 
 void GroupSession::leave() {
-  note_left();
-  if (!group_) return;
+  board_.change([](GroupNotes& notes) { notes.left = true; });
   drop();
+  node_.leave();
   const auto until = SteadyClock::now() + patience_with_the_others;
-  try {
-    for (auto unaware = others(); !unaware.empty() && SteadyClock::now() < until;) {
-      const auto answers = ask_for_status(config_, local_, unaware, patience_for_the_news);
-      std::vector<std::size_t> still;
-      for (std::size_t i = 0; i < answers.size(); ++i) {
-        if (!goes_on_without_this(answers[i])) still.push_back(unaware[i]);
-      }
-      unaware = std::move(still);
-      if (!unaware.empty()) std::this_thread::sleep_for(between_looks);
-    }
-  } catch (const std::exception&) {
-    // Such as no file descriptors: it leaves untold.
-  }
-}
-
-bool GroupSession::goes_on_without_this(const StatusAnswer& answer) const {
-  if (!answer.error.empty()) return answer.nobody_listens;
-  const GroupNotes notes =
-      group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), config_.nodes.size());
-  const bool votes = notes.vote.epoch > membership_.epoch &&
-                     !notes.vote.includes(config_.self_index(), local_.incarnation);
-  return votes || notes.left || notes.apart || notes.formed.epoch != membership_.epoch;
-}
-
-std::vector<std::size_t> GroupSession::others() const {
-  std::vector<std::size_t> places;
-  for (const auto& member : membership_.members) {
-    if (member.place != config_.self_index()) places.push_back(member.place);
-  }
-  return places;
+  const auto others_need_it = [&](const group::GroupNode::State& state) {
+    return std::ranges::any_of(state.view.members, [&](const members::Member& member) {
+      const auto peer = state.peers.find(member.id.name);
+      return peer != state.peers.end() && !peer->second.refuses() &&
+             state.at - peer->second.heard < patience_.before_lost();
+    });
+  };
+  for (auto state = node_.state(); state.in_view() && others_need_it(state) && state.at < until;
+       state = node_.state())
+    std::this_thread::sleep_for(between_news);
+  node_.forget();
 }
 
 std::string GroupSession::missed() const {
   std::string names;
   for (const auto& member : before_.members) {
     if (membership_.find(member.place) == nullptr)
-      names += (names.empty() ? "'" : ", '") + config_.nodes[member.place].name + "'";
+      names += (names.empty() ? "'" : ", '") + member.id.name + "'";
   }
   return names;
 }
@@ -133,9 +140,13 @@ std::string GroupSession::lost_node() const {
     if (SteadyClock::now() >= until) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+  const auto state = node_.state();
   std::string silent;
-  for (const auto& answer : ask_for_status(config_, local_, others(), patience_for_the_news)) {
-    if (!answer.error.empty()) silent += (silent.empty() ? "'" : ", '") + answer.name + "'";
+  for (const auto& member : membership_.members) {
+    const auto peer = state.peers.find(member.id.name);
+    if (peer == state.peers.end()) continue;
+    if (peer->second.refusals > 0 || state.at - peer->second.heard > counts_as_silent)
+      silent += (silent.empty() ? "'" : ", '") + member.id.name + "'";
   }
   return silent.empty() ? "" : "no answer from " + silent;
 }

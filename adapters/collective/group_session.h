@@ -1,28 +1,31 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "adapters/adapter_types.h"
 #include "adapters/collective/adaptive_timeout.h"
-#include "adapters/collective/assembler.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/membership_notes.h"
+#include "adapters/collective/group_former.h"
+#include "adapters/collective/group_members.h"
+#include "adapters/collective/group_notes.h"
 #include "adapters/collective/rank_watch.h"
 #include "dpwa/base/settings.h"
 #include "dpwa/config/config.h"
+#include "dpwa/group/group_node.h"
 #include "dpwa/net/local_process.h"
-#include "dpwa/net/status_query.h"
 
 namespace dpwa::collective {
 
-// The nodes that step together with this one: its group, the watch over that group, and the search
-// for the next one. One (training) thread.
+// The nodes that step together with this one: the views, its group, the watch over that group, and
+// the search for the next one. One (training) thread.
 class GroupSession {
  public:
-  // `config` and `local` outlive it.
-  GroupSession(const Config& config, LocalProcess& local, Settings terms);
+  // `config` and `local` outlive it. `inbox`: that of a handler of the server.
+  GroupSession(const Config& config, LocalProcess& local, std::shared_ptr<group::Inbox> inbox,
+               Settings terms);
   ~GroupSession();
 
   bool together() const { return group_ != nullptr; }
@@ -33,15 +36,22 @@ class GroupSession {
   Place place() const;
   const std::string& name_of(int rank) const;
 
-  Assembler& assembler() { return assembler_; }
+  GroupFormer& former() { return former_; }
 
-  void take_up(Assembler::Formed formed);
-  void drop();    // the group can no longer be used
-  void forget();  // the same, and as if it had never begun: the run tries to start again
+  void take_up(GroupFormer::Formed formed);
+  void drop();  // the group can no longer be used
+  // Its members have one state, after this step.
+  void begin_at(std::uint64_t step);
+  // The exchange of this step has ended well here. False: the others may do without it, because
+  // this node is not in their view, or because they decide on the next one without an end.
+  bool complete(std::uint64_t step);
+  // The members have compared their states in this step: equal digests mean equal states.
+  void note_state(std::uint64_t step, std::uint64_t digest);
+
   void note_apart(bool apart);
   void note_left();  // this node will join no further group
-  // Drops the group, and waits until the others have read that note: later a refused connection
-  // would not tell them that this node has left. Some seconds at most.
+  // Drops the group, and waits until the views of the others are without this node. Some seconds at
+  // most.
   void leave();
 
   // In a failed group: the member that was lost, and the reason; empty: not known (yet).
@@ -51,19 +61,16 @@ class GroupSession {
   std::string missed() const;  // members of the last group that this one lacks, quoted; or empty
 
  private:
-  std::vector<std::size_t> others() const;
-  bool goes_on_without_this(const StatusAnswer& answer) const;
-
   const Config& config_;
-  LocalProcess& local_;
   NoticeBoard board_;
   AdaptiveTimeout patience_;
-  Assembler assembler_;
+  group::GroupNode node_;
+  GroupFormer former_;
   GroupMembers membership_;
-  GroupMembers before_;  // of the last group
+  GroupMembers before_;     // of the last group
+  std::uint64_t view_ = 0;  // the number of the one in which the last step was completed
   std::shared_ptr<ProcessGroup> group_;
   std::unique_ptr<RankWatch> watch_;
-  std::vector<std::unique_ptr<RankWatch>> retired_;  // that still wait for an answer
 };
 
 }  // namespace dpwa::collective

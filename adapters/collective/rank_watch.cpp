@@ -2,15 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <new>
-#include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
-#include "adapters/collective/gathering.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
-#include "dpwa/base/threads.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {
@@ -19,65 +15,36 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds between_questions(100);
+constexpr milliseconds between_judgements(100);
 constexpr milliseconds shortest_before_looking(250);
+// Of several beats: one that has said nothing for so long may be lost.
+constexpr milliseconds shortest_silence(400);
 // A rank that is late for this long is named in the log.
 constexpr Duration warn_after = std::chrono::seconds(10);
 
-Lateness::View view_of(const std::string& name, const StatusAnswer& answer) {
-  Lateness::View view;
-  view.name = name;
-  view.answered = answer.error.empty();
-  view.refused = answer.nobody_listens;
-  view.waits =
-      view.answered && group_notes_in(nlohmann::json::parse(answer.json, nullptr, false), 0).waits;
-  return view;
-}
-
 }  // namespace
 
-RankWatch::RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board,
+RankWatch::RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board,
                      AdaptiveTimeout& patience, const GroupMembers& membership,
                      std::shared_ptr<ProcessGroup> group)
-    : config_(config),
-      local_(local),
+    : node_(node),
       board_(board),
       patience_(patience),
       group_(std::move(group)),
       membership_(membership),
       lateness_({config.collective.hung_after, warn_after}) {
-  for (const auto& member : membership.members) {
-    if (member.place != config.self_index()) others_.push_back(member.place);
-  }
-  thread_ = start_background_thread([this] {
-    run_or_end("the thread that watches the group", [this] { work(); });
-    const MutexLock lock(mutex_);
-    ended_ = true;
-  });
+  thread_ = start_background_thread(
+      [this] { run_or_end("the thread that watches the group", [this] { work(); }); });
 }
 
 RankWatch::~RankWatch() {
-  stop();
-  thread_.join();
-}
-
-bool RankWatch::stopped() const {
-  const MutexLock lock(mutex_);
-  return ended_;
-}
-
-void RankWatch::stop() {
   {
     const MutexLock lock(mutex_);
-    if (ends_) return;
     ends_ = true;
   }
   changed_.notify_all();
-  board_.change([](GroupNotes& notes) {
-    notes.waits = false;
-    notes.exchange.clear();
-    notes.late.clear();
-  });
+  thread_.join();
+  note_wait(false);
 }
 
 void RankWatch::begin_wait(const std::string& what) {
@@ -99,67 +66,75 @@ std::string RankWatch::lost() const {
   return lost_;
 }
 
+// The others look at it, as this node looks at what they say.
+void RankWatch::note_wait(bool waits) {
+  node_.set_waiting(waits);
+  board_.change([&](GroupNotes& notes) {
+    notes.waits = waits;
+    notes.exchange.clear();
+    notes.late.clear();
+  });
+}
+
 void RankWatch::work() {
   name_thread("dpwa-watch");
   MutexLock lock(mutex_);
   std::optional<TimePoint> looked_at;  // the wait that was looked at last
   bool noted = false;
   while (!ends_) {
-    const auto next_question = SteadyClock::now() + between_questions;
-    while (!ends_ && changed_.wait_until(lock, next_question)) {
+    const auto next_look = SteadyClock::now() + between_judgements;
+    while (!ends_ && changed_.wait_until(lock, next_look)) {
     }
     if (ends_) return;
     const auto since = since_;
     const Duration waited = since ? SteadyClock::now() - *since : Duration::zero();
     const bool looks =
         since && waited >= std::max<Duration>(patience_.before_looking(), shortest_before_looking);
-    // Noted before this node asks the others, because they then ask it, too.
     const bool waits = since.has_value();
     const std::string what = what_;
-    if (waits != noted) {  // not once it is stopped: the next watch has its own
-      board_.change([&](GroupNotes& notes) {
-        notes.waits = waits;
-        notes.exchange.clear();
-        notes.late.clear();
-      });
-      noted = waits;
-    }
     lock.unlock();
+    learn();
+    if (waits != noted) note_wait(waits);
+    noted = waits;
     if (since != looked_at) lateness_.reset();
     looked_at = since;
-    try {
-      if (looks) look(what, SteadyClock::now() - *since);
-    } catch (const std::bad_alloc&) {
-      throw;
-    } catch (const std::exception& error) {  // such as no file descriptors for now
-      log(limiter_, error.what(), LogLevel::warn, "collective",
-          std::string("cannot ask the others: ") + error.what());
-    }
+    if (looks) look(what, waited);
     lock.lock();
   }
 }
 
+// How often the others are heard of. One that is frozen adds nothing to it.
+void RankWatch::learn() {
+  for (const auto& [name, peer] : node_.state().peers) {
+    TimePoint& last = heard_[name];
+    if (last != TimePoint{} && peer.heard != last) patience_.heard_after(peer.heard - last);
+    last = peer.heard;
+  }
+}
+
 void RankWatch::look(const std::string& what, Duration waited) {
-  const TimePoint asked = SteadyClock::now();
-  const auto answers = ask_for_status(config_, local_, others_, patience_.of_a_look());
+  const auto state = node_.state();
+  const Duration silent = std::max<Duration>(shortest_silence, patience_.counts_as_silent());
   std::vector<Lateness::View> views;
-  for (std::size_t i = 0; i < others_.size(); ++i)
-    views.push_back(view_of(config_.nodes[others_[i]].name, answers[i]));
-  const bool all = std::ranges::all_of(views, &Lateness::View::answered);
-  if (all) patience_.answered(SteadyClock::now() - asked);
+  for (const auto& member : membership_.members) {
+    const auto peer = state.peers.find(member.id.name);
+    if (peer == state.peers.end()) continue;  // this node
+    const Duration age = state.at - peer->second.heard;
+    Lateness::View view;
+    view.name = member.id.name;
+    view.answered = peer->second.id == member.id && age < silent;
+    view.refused = peer->second.refuses();
+    view.waits = view.answered && peer->second.said.waits;
+    views.push_back(std::move(view));
+  }
   std::vector<std::string> late;
   for (const auto& view : views) {
     if (!view.waits) late.push_back(view.name);
   }
-  {
-    const MutexLock lock(mutex_);
-    if (!ends_) {
-      board_.change([&](GroupNotes& notes) {
-        notes.exchange = what;
-        notes.late = late;
-      });
-    }
-  }
+  board_.change([&](GroupNotes& notes) {
+    notes.exchange = what;
+    notes.late = late;
+  });
   const Lateness::Verdict verdict = lateness_.judge(views, waited, patience_.before_lost());
   const auto waited_ms = std::chrono::duration_cast<milliseconds>(waited).count();
   for (const std::string& name : verdict.late) {
@@ -172,10 +147,10 @@ void RankWatch::look(const std::string& what, Duration waited) {
     if (!since_ || ends_) return;  // the exchange has ended meanwhile
     lost_ = "'" + verdict.lost + "' " + verdict.why;
   }
-  const auto lost = std::ranges::find(views, verdict.lost, &Lateness::View::name);
-  const std::size_t place = others_[static_cast<std::size_t>(lost - views.begin())];
-  board_.change([place](GroupNotes& notes) { notes.lost.push_back(place); });
-  group_->abandon(*membership_.rank_of(place));
+  node_.give_up(verdict.lost);
+  for (std::size_t rank = 0; rank < membership_.members.size(); ++rank) {
+    if (membership_.members[rank].id.name == verdict.lost) group_->abandon(static_cast<int>(rank));
+  }
 }
 
 }  // namespace dpwa::collective

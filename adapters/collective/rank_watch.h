@@ -1,32 +1,32 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/membership_notes.h"
+#include "adapters/collective/group_members.h"
+#include "adapters/collective/group_notes.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
-#include "dpwa/log/log.h"
-#include "dpwa/net/local_process.h"
+#include "dpwa/group/group_node.h"
 
 namespace dpwa::collective {
 
 // Watches the waits for the other members of a group, on a thread of its own. An exchange on Gloo
 // never ends by itself when a rank is stopped, hangs, or loses its network. When the training
-// thread has waited longer than is usual in this run, the watch asks the other members for their
-// status, names late ones in the log, and aborts the group when one is lost.
+// thread has waited longer than is usual in this run, the watch looks at what the other members say
+// of themselves, names late ones in the log, and gives one up that is lost.
 class RankWatch {
  public:
   // All outlive it.
-  RankWatch(const Config& config, LocalProcess& local, NoticeBoard& board,
+  RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board,
             AdaptiveTimeout& patience, const GroupMembers& membership,
             std::shared_ptr<ProcessGroup> group);
-  ~RankWatch();  // waits for an answer that is under way
+  ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
 
@@ -34,26 +34,22 @@ class RankWatch {
   void begin_wait(const std::string& what);
   void end_wait();
 
-  // Ends without waiting for that.
-  void stop();
-  bool stopped() const;  // and the thread is at its end
-
   // The node that was given up, and the reason; empty: none yet.
   std::string lost() const;
 
  private:
   void work();
   void look(const std::string& what, Duration waited);
+  void learn();
+  void note_wait(bool waits);
 
-  const Config& config_;
-  LocalProcess& local_;
+  group::GroupNode& node_;
   NoticeBoard& board_;
   AdaptiveTimeout& patience_;
   const std::shared_ptr<ProcessGroup> group_;
   const GroupMembers membership_;
-  std::vector<std::size_t> others_;  // places of the other members
-  Lateness lateness_;                // of the thread
-  LogLimiter limiter_;               // of the thread
+  Lateness lateness_;                       // of the thread
+  std::map<std::string, TimePoint> heard_;  // of the thread: the last sign of life of each
   mutable Mutex mutex_;
   Condition changed_;
   std::optional<TimePoint> since_ DPWA_GUARDED_BY(mutex_);
@@ -61,7 +57,6 @@ class RankWatch {
   std::string what_ DPWA_GUARDED_BY(mutex_);
   std::string lost_ DPWA_GUARDED_BY(mutex_);
   bool ends_ DPWA_GUARDED_BY(mutex_) = false;
-  bool ended_ DPWA_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,8 +1,8 @@
 #include "adapters/collective/terms.h"
 
+#include <chrono>
 #include <cstddef>
 
-#include "adapters/collective/next_group.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
 #include "dpwa/config/names.h"
@@ -12,6 +12,7 @@ namespace dpwa::collective {
 namespace {
 
 constexpr auto nodes_of_file = "nodes of the cluster file";
+constexpr auto silent_after = std::chrono::seconds(1);
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
 }  // namespace
@@ -32,43 +33,49 @@ Settings settings_terms(const CollectiveConfig& config) {
           {"collective.minority", config::name_of(config.minority)}};
 }
 
-std::string missing_in(const std::vector<MemberView>& views) {
+std::string missing_in(const group::GroupNode::State& state) {
   std::string names;
-  for (const MemberView& view : views) {
-    if (view.reach == MemberView::Reach::answers && !view.finished && view.notes.seeks) continue;
-    const char* why = "answers, but waits for no group";
-    if (view.reach == MemberView::Reach::refused) why = "not running";
-    if (view.reach == MemberView::Reach::silent) why = "no answer";
-    if (view.finished) why = "has finished";
-    if (view.reach == MemberView::Reach::answers && view.notes.formed.epoch > 0) continue;
-    names += (names.empty() ? "'" : ", '") + view.name + "' (" + why + ")";
+  for (const auto& [name, peer] : state.peers) {
+    const bool heard = peer.id && state.at - peer.heard < silent_after;
+    if (heard && !peer.refuses()) continue;
+    if (state.in_view() && state.view.member(name) == nullptr) continue;  // not expected
+    names += (names.empty() ? "'" : ", '") + name;
+    names += peer.refuses() ? "' (not running)" : "' (no answer)";
   }
   return names;
 }
 
-std::string stranger_in(const std::vector<MemberView>& views, std::size_t self) {
-  const GroupNotes& own = views[self].notes;
-  if (own.formed.epoch > 0) return "";
+std::string minority_in(const group::GroupNode::State& state) {
+  if (state.lacking.empty()) return "";
+  std::string missing;
+  for (const auto& [name, why] : state.lacking)
+    missing += (missing.empty() ? "'" : ", '") + name + "' (" + why + ")";
+  const std::size_t voters = state.view.voters().size();
+  if (voters < state.view.members.size()) missing += "; a node that has just come has no vote yet";
+  return std::to_string(voters - state.lacking.size()) + " of " + std::to_string(voters) +
+         " nodes of the last group are not a majority of it; missing: " + missing;
+}
+
+std::string stranger_in(const group::GroupNode::State& state,
+                        const std::map<std::string, std::string>& backends, bool waited) {
+  if (state.in_view()) return "";
   std::string of_group, of_start;
-  for (std::size_t place = 0; place < views.size(); ++place) {
-    const MemberView& view = views[place];
-    if (place == self) continue;
-    if (view.reach == MemberView::Reach::silent && !view.given_up)
-      return "";  // it may be one of ours
-    if (view.reach != MemberView::Reach::answers || view.finished || view.notes.left) continue;
-    const std::string who = "'" + view.name + "' ";
-    const bool trains = view.notes.formed.epoch > 0;
-    // It has formed the group that is about to form here, and which compares the settings.
-    if (trains && view.notes.formed == own.vote) return "";
-    if (trains && view.differs.empty()) return "";  // a group that takes this node in
-    const bool counts = trains || view.differs.starts_with(nodes_of_file);
-    std::string& found = trains ? of_group : of_start;
-    if (!found.empty()) continue;
-    if (!view.backend.empty() && view.backend != "collective") {
-      found = who + "runs backend " + to_plain_text(view.backend, wire::max_name_bytes);
-    } else if (counts && !view.differs.empty()) {
-      found = who + "differs: " + view.differs;
+  for (const auto& [name, peer] : state.peers) {
+    const std::string who = "'" + name + "' ";
+    if (!peer.id) {
+      const auto backend = backends.find(name);
+      if (backend != backends.end() && backend->second != "collective") {
+        of_start = who + "runs backend " + to_plain_text(backend->second, wire::max_name_bytes);
+      } else if (!waited && !peer.refuses()) {
+        return "";  // it may be one of ours
+      }
+      continue;
     }
+    const bool trains = state.view.votes(*peer.id);
+    if (trains && peer.differs.empty()) return "";  // a group that admits this node
+    std::string& found = trains ? of_group : of_start;
+    const bool counts = trains || peer.differs.starts_with(nodes_of_file);
+    if (counts && found.empty() && !peer.differs.empty()) found = who + "differs: " + peer.differs;
   }
   return of_group.empty() ? of_start : of_group;
 }

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <cstddef>
+#include <map>
 #include <string>
-#include <vector>
 
 #include "dpwa/base/settings.h"
 #include "dpwa/config/config.h"
+#include "dpwa/group/group_node.h"
 
 namespace dpwa::collective {
-
-struct MemberView;
 
 // Terms: settings that must be the same on all nodes of a group.
 
@@ -19,13 +17,18 @@ Settings file_terms(const Config& config);
 // Settings under `collective` that shape the exchange.
 Settings settings_terms(const CollectiveConfig& config);
 
-// Nodes that keep the first group from forming, with reasons, as in "'w2' (not running)"; empty:
-// none.
-std::string missing_in(const std::vector<MemberView>& views);
+// Nodes that keep a group from forming, with reasons, as in "'w2' (not running)"; empty: none.
+std::string missing_in(const group::GroupNode::State& state);
 
-// A node with which the one at `self` can never form its first group, with the reason, as in
-// "'w2' differs: --seed: 1 on 'w1' and 2 on 'w2'"; empty: none among those that have answered. If a
-// group trains, only its members count, because it does not admit other nodes that answer.
-std::string stranger_in(const std::vector<MemberView>& views, std::size_t self);
+// Why those that are left of the view of this node may not go on as the group; empty: they may, or
+// it is not known yet.
+std::string minority_in(const group::GroupNode::State& state);
+
+// A node with which this one can never form its first group, with the reason, as in "'w2' differs:
+// --seed: 1 on 'w1' and 2 on 'w2'"; empty: none is known. If a group trains, only its members
+// count, because it does not admit other nodes that answer. `backends`: of nodes that do not speak
+// to this one, where they say it. `waited`: for so long that others would have spoken.
+std::string stranger_in(const group::GroupNode::State& state,
+                        const std::map<std::string, std::string>& backends, bool waited);
 
 }  // namespace dpwa::collective

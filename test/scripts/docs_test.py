@@ -304,7 +304,7 @@ class Quotations(unittest.TestCase):
         printed = {*re.findall(r'\bout\["(\w+)"\]', node), *lists, *(f"{name}_omitted" for name in lists)}
         command = (ROOT / "dpwa/cli/status_command.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\b(?:document|node)\["(\w+)"\]', command))
-        notes = (ROOT / "adapters/collective/membership_notes.cpp").read_text(encoding="utf-8")
+        notes = (ROOT / "adapters/collective/group_notes.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\{"(\w+)", (?:notes\.|rank|membership)', notes))
         for source in ("adapters/collective/collective_adapter.cpp", "dpwa/node/endpoint.cpp"):
             printed |= set(re.findall(r'notes\.set\("(\w+)"', (ROOT / source).read_text(encoding="utf-8")))

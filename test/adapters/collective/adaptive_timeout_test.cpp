@@ -1,16 +1,13 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "adapters/collective/adaptive_timeout.h"
-#include "adapters/collective/membership_notes.h"
-#include "adapters/collective/next_group.h"
+#include "adapters/collective/group_members.h"
 #include "adapters/collective/terms.h"
-#include "dpwa/net/local_node.h"
 
 namespace dpwa::collective {
 namespace {
@@ -57,15 +54,15 @@ TEST_CASE("one long wait among many changes little") {
 TEST_CASE("how long a silent node is waited for is learned from answers, unless it is given") {
   AdaptiveTimeout learned(0s);
   CHECK(learned.before_lost() == 2s);
-  for (int i = 0; i < 10; ++i) learned.answered(5ms);
+  for (int i = 0; i < 10; ++i) learned.heard_after(5ms);
   CHECK(learned.before_lost() == 2s);
-  for (int i = 0; i < 64; ++i) learned.answered(500ms);
+  for (int i = 0; i < 64; ++i) learned.heard_after(500ms);
   CHECK(learned.before_lost() == 5s);
   AdaptiveTimeout given(700ms);
-  given.answered(500ms);
+  given.heard_after(500ms);
   CHECK(given.before_lost() == 700ms);
-  CHECK(given.of_a_look() < 250ms);
-  CHECK(learned.of_a_look() == 1s);
+  CHECK(given.counts_as_silent() < 250ms);
+  CHECK(learned.counts_as_silent() == 1s);
 }
 
 TEST_CASE("a rank that answers is named once after a while, and lost after a long one alone") {
@@ -114,67 +111,6 @@ TEST_CASE("zero switches off the word and the loss of ranks that answer") {
   CHECK(verdict.lost.empty());
 }
 
-namespace {
-
-nlohmann::json document_of(const GroupNotes& notes) {
-  return {{"collective", to_json(notes, 0)}};
-}
-
-}  // namespace
-
-TEST_CASE("notes are read as they were written") {
-  GroupNotes notes;
-  notes.formed = {3, {{0, 11}, {2, 13}}};
-  notes.vote = {4, {{0, 11}, {1, 12}, {2, 13}}};
-  notes.seeks = notes.apart = notes.waits = true;
-  notes.store_port = 4711;
-  notes.lost = {1};
-  notes.terms = {{"--seed", "1"}};
-  const GroupNotes read = group_notes_in(document_of(notes), 3);
-  CHECK(read.formed == notes.formed);
-  CHECK(read.vote == notes.vote);
-  CHECK(read.lost == notes.lost);
-  CHECK(read.terms == notes.terms);
-  CHECK((read.seeks && read.apart && read.waits && !read.left));
-  CHECK(read.store_port == 4711);
-}
-
-TEST_CASE("a peer that names places beyond the file, or epochs beyond any run, says nothing") {
-  GroupNotes notes;
-  notes.formed = {1000, {{0, 11}, {2, 77}, {99'999'999, 5}}};
-  notes.vote = {std::numeric_limits<std::uint64_t>::max(), {{0, 11}}};
-  notes.lost = {1, 99'999'999};
-  notes.seeks = true;
-  const GroupNotes read = group_notes_in(document_of(notes), 3);
-  CHECK(read.formed == GroupMembers{});
-  CHECK(read.vote == GroupMembers{});
-  CHECK(read.lost == std::vector<std::size_t>{1});
-  CHECK(read.seeks);
-  // The rule takes it.
-  std::vector<MemberView> views(3);
-  for (std::size_t place = 0; place < 3; ++place) {
-    views[place].reach = MemberView::Reach::answers;
-    views[place].incarnation = 11 + place;
-    views[place].notes.seeks = true;
-  }
-  views[0].notes.formed = {2, {{0, 11}, {1, 12}, {2, 13}}};
-  views[2].notes = read;
-  CHECK(next_group(views, 0, true).group.epoch < 10);
-}
-
-TEST_CASE("notes of any form are read without harm") {
-  for (const char* text :
-       {"{}", "[]", "7", R"({"collective": 7})", R"({"collective": {"formed": 7}})",
-        R"({"collective": {"formed": {"epoch": -1, "members": [[0]]}, "terms": [7]}})",
-        R"({"collective": {"formed": {"epoch": 1, "members": [[1, 1], [0, 1]]}}})",
-        R"({"collective": {"lost": "all", "store_port": 70000, "terms": {"a": "b"}}})"}) {
-    CAPTURE(text);
-    const GroupNotes read = group_notes_in(nlohmann::json::parse(text), 3);
-    CHECK(read.formed.members.empty());
-    CHECK(read.lost.empty());
-  }
-}
-
 TEST_CASE("a short list of nodes is shown, a long one as a number, and both in their order") {
   Config config;
   for (const char* name : {"b", "a"}) {
@@ -194,60 +130,87 @@ TEST_CASE("a short list of nodes is shown, a long one as a number, and both in t
   CHECK(file_terms(config) != many);
 }
 
+namespace {
+
+constexpr auto now = TimePoint(100s);
+
+members::Peer heard(const std::string& name, std::uint64_t counter = 1) {
+  members::Peer peer;
+  peer.id = members::ProcessId{name, counter, counter};
+  peer.first = peer.heard = now;
+  return peer;
+}
+
+}  // namespace
+
 TEST_CASE("a node that can never be in the first group is named, and others are waited for") {
-  const Settings terms = {{"nodes of the cluster file", "a, b"}, {"--seed", "1"}};
-  std::vector<MemberView> views(2);
-  views[0].name = "a";
-  views[1].name = "b";
-  for (MemberView& view : views) {
-    view.reach = MemberView::Reach::answers;
-    view.notes.terms = terms;
-  }
-  CHECK(stranger_in(views, 0).empty());
-  views[1].backend = "gossip";
-  CHECK(stranger_in(views, 0) == "'b' runs backend gossip");
-  views[1].backend = "collective";
+  group::GroupNode::State state;
+  state.self = {"a", 1, 1};
+  state.at = now;
+  state.peers["b"] = heard("b");
+  CHECK(stranger_in(state, {}, true).empty());
   // All hear that in the group.
-  views[1].notes.terms.back().second = "2";
-  const auto compare = [&] {
-    views[1].differs = first_difference({"a", terms}, {"b", views[1].notes.terms}).value_or("");
-  };
-  compare();
-  CHECK(stranger_in(views, 0).empty());
+  state.peers["b"].differs = "--seed: 1 on 'a' and 2 on 'b'";
+  CHECK(stranger_in(state, {}, true).empty());
   // But into a group that trains nobody comes with it.
-  views[1].notes.formed.epoch = 1;
-  CHECK(stranger_in(views, 0) == "'b' differs: --seed: 1 on 'a' and 2 on 'b'");
-  views[0].notes.vote = views[1].notes.formed;  // which has formed there a moment ago
-  CHECK(stranger_in(views, 0).empty());
-  views[0].notes.vote = {};
-  // Unless others train in one that takes this node in: then that one is the stranger.
-  views.push_back(views[0]);
-  views[2].name = "c";
-  views[2].notes.formed.epoch = 4;
-  CHECK(stranger_in(views, 0).empty());
-  views[2].reach = MemberView::Reach::silent;  // as it may be
-  CHECK(stranger_in(views, 0).empty());
-  views[2].given_up = true;
-  CHECK_FALSE(stranger_in(views, 0).empty());
-  views.pop_back();
-  views[1].notes.formed.epoch = 0;
-  views[1].notes.terms.front().second = "b, a";
-  compare();
-  CHECK(stranger_in(views, 0) ==
+  state.view = {.run = 1, .number = 3, .members = {{{"b", 1, 1}}}};
+  CHECK(stranger_in(state, {}, true) == "'b' differs: --seed: 1 on 'a' and 2 on 'b'");
+  // Unless others train in one that admits this node: then that one is the stranger.
+  state.view = {.run = 1, .number = 3, .members = {{{"c", 1, 1}}}};
+  state.peers["c"] = heard("c");
+  CHECK(stranger_in(state, {}, true).empty());
+  state.view = {};
+  state.peers["b"].differs = "nodes of the cluster file: a, b on 'a' and b, a on 'b'";
+  CHECK(stranger_in(state, {}, true) ==
         "'b' differs: nodes of the cluster file: a, b on 'a' and b, a on 'b'");
-  // One of the last run, about to end.
-  views[1].notes.left = true;
-  CHECK(stranger_in(views, 0).empty());
-  views[1].notes.left = false;
-  views[1].finished = true;
-  CHECK(stranger_in(views, 0).empty());
-  views[1].finished = false;
-  views[1].reach = MemberView::Reach::silent;
-  CHECK(stranger_in(views, 0).empty());
-  // In a group that was formed already, the rule of next_group() decides.
-  views[1].reach = MemberView::Reach::answers;
-  views[0].notes.formed.epoch = 3;
-  CHECK(stranger_in(views, 0).empty());
+  // One that has not spoken yet may be one of ours.
+  state.peers["c"] = {};
+  CHECK(stranger_in(state, {}, false).empty());
+  CHECK_FALSE(stranger_in(state, {}, true).empty());
+  CHECK(stranger_in(state, {{"c", "gossip"}}, false) == "'c' runs backend gossip");
+  // In a group that was formed already, the views decide.
+  state.view = {.run = 1, .number = 1, .members = {{{"a", 1, 1}}, {{"b", 1, 1}}}};
+  CHECK(stranger_in(state, {}, true).empty());
+}
+
+TEST_CASE("a group has the voters of a view, or all, in the order of the file") {
+  Config config;
+  for (const char* name : {"a", "b", "c"}) {
+    config.nodes.emplace_back();
+    config.nodes.back().name = name;
+  }
+  members::View view{.run = 1, .number = 4, .members = {{{"c", 1, 1}}, {{"a", 2, 1}}}};
+  view.members.push_back({{"b", 3, 1}, /*joining=*/true});
+  const GroupMembers voters = members_of(view, /*admits=*/false, config);
+  CHECK(voters.members == std::vector<GroupMembers::Member>{{0, {"a", 2, 1}}, {2, {"c", 1, 1}}});
+  CHECK(voters.rank_of(2) == 1);
+  CHECK_FALSE(voters.rank_of(1));
+  const GroupMembers all = members_of(view, /*admits=*/true, config);
+  CHECK(all.members.size() == 3);
+  CHECK(all.number() == voters.number() + 1);
+  CHECK(voters.have_voters_of(view));
+  view.members.back().joining = false;
+  CHECK_FALSE(voters.have_voters_of(view));
+  CHECK(all.have_voters_of(view));
+  view.members.erase(view.members.begin());
+  CHECK_FALSE(all.are_in(view));
+}
+
+TEST_CASE("those that keep a group from forming are named, with what is known of them") {
+  group::GroupNode::State state;
+  state.self = {"a", 1, 1};
+  state.at = now;
+  state.peers["b"] = heard("b");
+  state.peers["c"] = heard("c");
+  state.peers["c"].heard = now - 5s;
+  state.peers["d"].refusals = 2;
+  CHECK(missing_in(state) == "'c' (no answer), 'd' (not running)");
+  state.view = {.run = 1, .number = 2, .members = {{{"a", 1, 1}}, {{"c", 1, 1}}, {{"d", 1, 1}}}};
+  CHECK(minority_in(state).empty());
+  state.lacking = {{"c", "not reachable"}, {"d", "not running"}};
+  CHECK(minority_in(state) ==
+        "1 of 3 nodes of the last group are not a majority of it; missing: 'c' (not reachable), "
+        "'d' (not running)");
 }
 
 }  // namespace dpwa::collective

@@ -1,0 +1,359 @@
+#include "adapters/collective/group_former.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "adapters/collective/attempt.h"
+#include "adapters/collective/gathering.h"
+#include "adapters/collective/terms.h"
+#include "dpwa/base/backoff.h"
+#include "dpwa/base/random.h"
+#include "dpwa/base/thread_failure.h"
+#include "dpwa/base/thread_name.h"
+#include "dpwa/net/host_names.h"
+
+namespace dpwa::collective {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr auto between_looks = 100ms;
+constexpr auto between_looks_during_an_attempt = 3ms;
+constexpr auto between_words_on_a_stranger = 60s;
+constexpr auto between_questions_of_backends = 2s;
+constexpr milliseconds limit_of_an_attempt = 10s;
+constexpr milliseconds time_of_an_answer = 500ms;
+// Between two views that are asked for because a group did not form.
+constexpr Backoff between_views{100ms, 2000ms, 0.25};
+
+std::string names_of(const GroupMembers& group) {
+  std::string names;
+  for (const auto& member : group.members) names += (names.empty() ? "" : ", ") + member.id.name;
+  return names;
+}
+
+}  // namespace
+
+GroupFormer::GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node,
+                         NoticeBoard& board, AdaptiveTimeout& patience)
+    : config_(config),
+      local_(local),
+      node_(node),
+      board_(board),
+      patience_(patience),
+      engine_(make_engine(engine_kind(config.collective.engine))),
+      begun_(SteadyClock::now()) {
+  board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
+  thread_ = start_background_thread(
+      [this] { run_or_end("the thread that forms groups", [this] { work(); }); });
+}
+
+GroupFormer::~GroupFormer() {
+  {
+    const MutexLock lock(mutex_);
+    ends_ = true;
+  }
+  node_.wake();
+  thread_.join();
+  drop_attempt();
+}
+
+void GroupFormer::seek() {
+  {
+    std::optional<Formed> dropped;  // ends outside of the lock
+    const MutexLock lock(mutex_);
+    board_.change([](GroupNotes& notes) { notes.seeks = true; });
+    seeks_ = true;
+    current_group_.reset();
+    dropped.swap(formed_);
+    minority_.clear();
+    stranger_.clear();
+    problem_.clear();
+  }
+  node_.wake();
+}
+
+std::uint64_t GroupFormer::formed() const {
+  const MutexLock lock(mutex_);
+  return formed_ ? formed_->membership.number() : 0;
+}
+
+std::string GroupFormer::minority() const {
+  const MutexLock lock(mutex_);
+  return minority_;
+}
+
+std::string GroupFormer::stranger() const {
+  const MutexLock lock(mutex_);
+  return stranger_;
+}
+
+std::string GroupFormer::problem() const {
+  const MutexLock lock(mutex_);
+  if (missing_.empty()) return problem_;
+  return problem_ + (problem_.empty() ? "" : "; ") + "missing: " + missing_;
+}
+
+std::optional<GroupFormer::Formed> GroupFormer::take(Duration limit,
+                                                     const std::function<bool()>& given_up) {
+  const auto until = SteadyClock::now() + limit;
+  MutexLock lock(mutex_);
+  while (!formed_ && SteadyClock::now() < until) {
+    lock.unlock();
+    if (given_up()) return std::nullopt;
+    lock.lock();
+    const auto next_look = SteadyClock::now() + 20ms;
+    while (!formed_ && changed_.wait_until(lock, next_look)) {
+    }
+  }
+  if (!formed_) return std::nullopt;
+  seeks_ = false;
+  current_ = formed_->membership;
+  current_group_ = formed_->group;
+  board_.change([&membership = formed_->membership](GroupNotes& notes) {
+    notes.formed = membership;
+    notes.seeks = false;
+  });
+  return std::exchange(formed_, std::nullopt);
+}
+
+void GroupFormer::work() {
+  name_thread("dpwa-groups");
+  std::uint64_t seen = 0;
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      if (ends_) return;
+    }
+    try {
+      look();
+    } catch (const std::bad_alloc&) {
+      throw;
+    } catch (const std::exception& error) {  // such as no file descriptors for now
+      tell_of_failure(error.what());
+    }
+    const auto pause = attempt_ ? between_looks_during_an_attempt : milliseconds(between_looks);
+    seen = node_.wait_for_change(seen, SteadyClock::now() + pause);
+  }
+}
+
+void GroupFormer::look() {
+  harvest();
+  const State state = node_.state();
+  bool seeks = false;
+  {
+    const MutexLock lock(mutex_);
+    seeks = seeks_;
+  }
+  // While it has a group, the watch notices sooner, and knows whether anyone waits.
+  const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
+  std::optional<Duration> silence = patience_.before_lost();
+  if (!seeks && stops) silence.reset();
+  if (!seeks && silence) *silence *= 3;
+  node_.allow_silence(silence);
+  note_words(state, seeks);
+  drop_stale(state);
+  const auto members = wanted(state, seeks);
+  if (attempt_ && (!members || attempt_->members != *members)) drop_attempt();
+  if (members) pursue(state, *members);
+}
+
+void GroupFormer::note_words(const State& state, bool seeks) {
+  if (board_.read().view != state.view.number)
+    board_.change([&](GroupNotes& notes) { notes.view = state.view.number; });
+  if (seeks) {
+    std::string minority = minority_in(state);
+    std::string missing = missing_in(state);
+    const bool first = board_.read().formed.view == 0;
+    if (first) ask_backends(state);
+    std::string stranger =
+        first ? stranger_in(state, backends_, state.at - begun_ >= patience_.before_lost()) : "";
+    const MutexLock lock(mutex_);
+    minority_ = std::move(minority);
+    missing_ = std::move(missing);
+    stranger_ = std::move(stranger);
+  } else {
+    tell_of_strangers(state);
+  }
+}
+
+// Nodes of another back end accept no message of this one, and say of themselves in their status
+// alone.
+void GroupFormer::ask_backends(const State& state) {
+  if (state.at - looked_ < between_questions_of_backends) return;
+  looked_ = state.at;
+  std::vector<std::size_t> places;
+  for (std::size_t place = 0; place < config_.nodes.size(); ++place) {
+    const auto peer = state.peers.find(config_.nodes[place].name);
+    if (peer != state.peers.end() && !peer->second.id && !peer->second.refuses())
+      places.push_back(place);
+  }
+  for (const StatusAnswer& answer : ask_for_status(config_, local_, places, time_of_an_answer)) {
+    const auto document = nlohmann::json::parse(answer.json, nullptr, false);
+    if (!answer.error.empty() || !document.is_object()) continue;
+    const auto backend = document.find("backend");
+    if (backend != document.end() && backend->is_string())
+      backends_[answer.name] = backend->get<std::string>();
+  }
+}
+
+void GroupFormer::tell_of_failure(const std::string& what) {
+  log(limiter_, what, LogLevel::warn, "collective", "cannot look for a group: " + what);
+  const MutexLock lock(mutex_);
+  problem_ = what;
+}
+
+void GroupFormer::tell_of_strangers(const State& state) {
+  for (const auto& [name, peer] : state.peers) {
+    const bool comes = peer.id && state.view.member(*peer.id) == nullptr;
+    if (!comes || peer.differs.empty()) continue;
+    const auto [told, first] = told_.try_emplace(name, state.at);
+    if (!first && state.at - told->second < between_words_on_a_stranger) continue;
+    told->second = state.at;
+    log(LogLevel::warn, "collective",
+        "'" + name + "' is not admitted because it differs: " + peer.differs);
+  }
+}
+
+// A group that the views have left behind: the training thread gets an error from it.
+void GroupFormer::drop_stale(const State& state) {
+  std::optional<Formed> dropped;  // ends outside of the lock
+  std::shared_ptr<ProcessGroup> current;
+  std::optional<int> lost;
+  {
+    const MutexLock lock(mutex_);
+    const bool stale =
+        formed_ && (!formed_->membership.are_in(state.view) ||
+                    !formed_->membership.have_voters_of(state.view) || formed_->group->broken());
+    if (stale) dropped.swap(formed_);
+    if (seeks_ || state.view.number <= current_.view) return;
+    for (std::size_t rank = 0; rank < current_.members.size(); ++rank) {
+      if (state.view.member(current_.members[rank].id) == nullptr) lost = static_cast<int>(rank);
+    }
+    if (!lost) return;
+    current = current_group_.lock();
+  }
+  if (config_.collective.on_lost_rank != OnLostRank::stop && current && !current->aborted())
+    current->abandon(*lost);
+}
+
+// A node that joins is admitted between two steps, when the members have a group: beside that one.
+// A group that takes the place of one that has failed is of the voters alone, because they repeat a
+// step, for which the program of the one that joins has not prepared.
+std::optional<GroupMembers> GroupFormer::wanted(const State& state, bool seeks) const {
+  if (!state.in_view()) return std::nullopt;
+  const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
+  if (stops && (!seeks || state.view.members.size() < config_.nodes.size())) return std::nullopt;
+  const MutexLock lock(mutex_);
+  if (formed_) return std::nullopt;
+  const bool joins = !state.view.votes(state.self);
+  const bool admits = stops || joins || !seeks;
+  auto members = members_of(state.view, admits, config_);
+  if (!seeks) {
+    const bool grows =
+        current_.are_in(state.view) && members.members.size() > current_.members.size();
+    if (!grows) return std::nullopt;
+  }
+  return members;
+}
+
+void GroupFormer::pursue(const State& state, const GroupMembers& wanted) {
+  if (attempt_) return;
+  if (wanted.number() <= used_) return ask_for_view(state);
+  // Not one that joins: it does not know whether the others have a group.
+  const std::string& host = state.view.members.front().id.name;
+  std::uint16_t port = 0;
+  if (host != config_.self && !engine_->has_members()) {
+    const auto peer = state.peers.find(host);
+    if (peer == state.peers.end() || peer->second.said.meeting != wanted.number()) return;
+    port = peer->second.said.port;
+  }
+  begin(state, wanted, host, port);
+}
+
+// The group of this view has broken, or did not form: a new one needs a new view.
+void GroupFormer::ask_for_view(const State& state) {
+  Random random(used_);
+  if (state.at - asked_ < between_views.delay(failures_ + 1, random)) return;
+  asked_ = state.at;
+  node_.renew();
+}
+
+void GroupFormer::begin(const State& state, const GroupMembers& members, const std::string& host,
+                        std::uint16_t port) {
+  const std::size_t self = config_.self_index();
+  const auto at = std::ranges::find(config_.nodes, host, &NodeEntry::name);
+  GroupOptions options;
+  options.rank = *members.rank_of(self);
+  options.size = static_cast<int>(members.members.size());
+  options.epoch = members.view;
+  options.members = derive_seed(state.view.digest(), {members.number()});
+  for (const auto& member : members.members) options.names.push_back(member.id.name);
+  options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
+  options.form_timeout = limit_of_an_attempt;
+  // The watch decides whether a late rank is lost (Lateness in adaptive_timeout.h).
+  options.timeout = std::chrono::hours(24);
+  log(LogLevel::debug, "collective",
+      std::string(host == config_.self ? "hosts" : "comes to") + " group " +
+          std::to_string(members.view) + " of " + names_of(members));
+  auto attempt = std::make_shared<Attempt>();
+  attempt->members = members;
+  const members::Member* const own = state.view.member(state.self);
+  attempt->newcomer = own->joining || board_.read().formed.view == 0;
+  finish_aside([attempt, engine = engine_, options, port,
+                address = net::addresses_now(peer_address(*at)).front()] {
+    attempt->run(engine, options, address, port);
+  });
+  attempt_ = std::move(attempt);
+  used_ = members.number();
+}
+
+void GroupFormer::drop_attempt() {
+  if (!attempt_) return;
+  attempt_->stop.request_stop();
+  log(LogLevel::debug, "collective",
+      "abandons group " + std::to_string(attempt_->members.view) + " of " +
+          names_of(attempt_->members));
+  attempt_.reset();
+  node_.set_meeting(0, 0);
+}
+
+// Takes the result of the attempt.
+void GroupFormer::harvest() {
+  if (!attempt_) return;
+  std::unique_ptr<ProcessGroup> group;
+  std::string problem;
+  {
+    const MutexLock lock(attempt_->mutex);
+    if (attempt_->store_port != 0)
+      node_.set_meeting(attempt_->members.number(), attempt_->store_port);
+    if (!attempt_->done) return;
+    group = std::move(attempt_->group);
+    problem = attempt_->problem;
+  }
+  const auto attempt = std::exchange(attempt_, nullptr);
+  node_.set_meeting(0, 0);
+  if (!group) {
+    ++failures_;
+    log(LogLevel::debug, "collective",
+        "group " + std::to_string(attempt->members.view) + " of " + names_of(attempt->members) +
+            " did not form: " + problem);
+    const MutexLock lock(mutex_);
+    problem_ = problem;
+    return;
+  }
+  failures_ = 0;
+  const MutexLock lock(mutex_);
+  formed_ = Formed{attempt->members, std::move(group), attempt->newcomer};
+  if (!engine_->setting().empty())
+    log(LogLevel::info, "collective", "engine " + engine_->name() + ": " + engine_->setting());
+  changed_.notify_all();
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "adapters/collective/adaptive_timeout.h"
+#include "adapters/collective/engine/process_group.h"
+#include "adapters/collective/group_members.h"
+#include "adapters/collective/group_notes.h"
+#include "dpwa/base/threads.h"
+#include "dpwa/config/config.h"
+#include "dpwa/group/group_node.h"
+#include "dpwa/log/log.h"
+
+namespace dpwa::collective {
+
+struct Attempt;
+
+// Forms the process groups of c10d that the views ask for (members/view_engine.h): one for the
+// processes of the latest view, when this node has no usable one, or beside the one that it has,
+// when another node joins. They meet at a store that the first of them hosts. On a thread of its
+// own; used by the training thread.
+class GroupFormer {
+ public:
+  // All outlive it.
+  GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node, NoticeBoard& board,
+              AdaptiveTimeout& patience);
+  ~GroupFormer();
+  GroupFormer(const GroupFormer&) = delete;
+  GroupFormer& operator=(const GroupFormer&) = delete;
+
+  // This node has no usable group, and needs one.
+  void seek();
+
+  struct Formed {
+    GroupMembers membership;
+    std::shared_ptr<ProcessGroup> group;
+    bool newcomer = false;  // to a run that is under way, or at its start
+  };
+  // The number of the group that waits to be taken; 0: none.
+  std::uint64_t formed() const;
+  // Takes that group; none within `limit`, or when `given_up` returns true.
+  std::optional<Formed> take(Duration limit, const std::function<bool()>& given_up);
+
+  // The reason why this node may not continue as the group; empty: it may, or does not know yet.
+  std::string minority() const;
+  // The node with which this one can never form its first group, and the reason, such as other
+  // settings; empty: none is known.
+  std::string stranger() const;
+  // The result of the last attempt, and the missing nodes, as text.
+  std::string problem() const;
+
+ private:
+  using State = group::GroupNode::State;
+
+  void work();
+  void look();
+  void note_words(const State& state, bool seeks);
+  void ask_backends(const State& state);
+  void tell_of_strangers(const State& state);
+  void tell_of_failure(const std::string& what);
+  void drop_stale(const State& state);
+  std::optional<GroupMembers> wanted(const State& state, bool seeks) const;
+  void pursue(const State& state, const GroupMembers& wanted);
+  void begin(const State& state, const GroupMembers& members, const std::string& host,
+             std::uint16_t port);
+  void harvest();
+  void drop_attempt();
+  void ask_for_view(const State& state);
+
+  const Config& config_;
+  LocalProcess& local_;
+  group::GroupNode& node_;
+  NoticeBoard& board_;
+  AdaptiveTimeout& patience_;
+  const std::shared_ptr<const Engine> engine_;
+  // Of the thread:
+  std::shared_ptr<Attempt> attempt_;
+  std::uint64_t used_ = 0;  // the number of the last group that was tried
+  TimePoint asked_{};       // for a view, the last time
+  unsigned failures_ = 0;   // in a row
+  const TimePoint begun_;
+  std::map<std::string, TimePoint> told_;        // when nodes were named as strangers
+  std::map<std::string, std::string> backends_;  // of nodes that do not speak to this one
+  TimePoint looked_{};                           // for these
+  LogLimiter limiter_;
+
+  mutable Mutex mutex_;
+  Condition changed_;
+  bool ends_ DPWA_GUARDED_BY(mutex_) = false;
+  bool seeks_ DPWA_GUARDED_BY(mutex_) = false;
+  // The group that the training thread uses, while it does.
+  GroupMembers current_ DPWA_GUARDED_BY(mutex_);
+  std::weak_ptr<ProcessGroup> current_group_ DPWA_GUARDED_BY(mutex_);
+  std::optional<Formed> formed_ DPWA_GUARDED_BY(mutex_);
+  std::string minority_ DPWA_GUARDED_BY(mutex_);
+  std::string stranger_ DPWA_GUARDED_BY(mutex_);
+  std::string problem_ DPWA_GUARDED_BY(mutex_);
+  std::string missing_ DPWA_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace dpwa::collective
