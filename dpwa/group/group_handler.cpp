@@ -16,9 +16,10 @@ void Inbox::close() {
   receive_ = nullptr;
 }
 
-void Inbox::deliver(wire::ViewFrame frame) {
+bool Inbox::deliver(wire::ViewFrame frame) {
   const MutexLock lock(mutex_);
   if (receive_) receive_(std::move(frame));
+  return receive_ != nullptr;
 }
 
 std::vector<wire::TypeBound> GroupHandler::requests(const Requester& requester) const {
@@ -33,8 +34,8 @@ std::optional<bool> GroupHandler::take_at_once(net::Frame& request, Responder& r
     responder.protocol_error(frame ? "VIEW in the name of another process" : frame.error().detail);
     return false;
   }
-  inbox_->deliver(*std::move(frame));
-  return true;
+  // What comes first on a connection must not be lost: the caller makes another one.
+  return inbox_->deliver(*std::move(frame));
 }
 
 boost::asio::awaitable<bool> GroupHandler::answer(net::Frame request, Responder& responder) {

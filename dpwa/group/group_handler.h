@@ -20,7 +20,7 @@ class Inbox {
   using Receive = std::function<void(wire::ViewFrame)>;
   void open(Receive receive);
   void close();  // a call that is under way ends first
-  void deliver(wire::ViewFrame frame);
+  bool deliver(wire::ViewFrame frame);  // false: none is open
 
  private:
   Mutex mutex_;
