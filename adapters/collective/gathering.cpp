@@ -8,7 +8,6 @@
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
-#include "dpwa/security/security.h"
 
 namespace dpwa::collective {
 
@@ -24,13 +23,6 @@ EngineKind engine_kind(CollectiveEngine engine) {
       break;
   }
   return EngineKind::automatic;
-}
-
-std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
-                                         const std::vector<std::size_t>& places, Duration timeout) {
-  std::vector<PeerAddress> nodes;
-  for (const std::size_t place : places) nodes.push_back(peer_address(config.nodes[place]));
-  return query_status(config.cluster, nodes, timeout, local.security.get());
 }
 
 void require_engine(const Config& config) {

@@ -1,16 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "adapters/collective/engine/process_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_handler.h"
 #include "dpwa/net/local_process.h"
-#include "dpwa/net/status_query.h"
 
 namespace dpwa::collective {
 
@@ -24,11 +21,6 @@ std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& loc
                                          std::shared_ptr<group::Inbox> inbox);
 // The text of its error.
 std::string not_together(const std::string& problem);
-
-// The status of the nodes at these places of the file, in the same order, asked at once over the
-// authenticated connections of the nodes.
-std::vector<StatusAnswer> ask_for_status(const Config& config, const LocalProcess& local,
-                                         const std::vector<std::size_t>& places, Duration timeout);
 
 EngineKind engine_kind(CollectiveEngine engine);
 

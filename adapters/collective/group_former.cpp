@@ -6,6 +6,7 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "adapters/collective/attempt.h"
 #include "adapters/collective/gathering.h"
@@ -14,7 +15,11 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
+#include "dpwa/config/text.h"
 #include "dpwa/net/host_names.h"
+#include "dpwa/net/local_process.h"
+#include "dpwa/net/status_query.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::collective {
 namespace {
@@ -32,10 +37,14 @@ constexpr milliseconds time_of_an_answer = 500ms;
 // Between two views that are asked for because a group did not form.
 constexpr Backoff between_views{100ms, 2000ms, 0.25};
 
-std::string names_of(const GroupMembers& group) {
-  std::string names;
-  for (const auto& member : group.members) names += (names.empty() ? "" : ", ") + member.id.name;
+std::vector<std::string> names_of(const GroupMembers& group) {
+  std::vector<std::string> names;
+  for (const auto& member : group.members) names.push_back(member.id.name);
   return names;
+}
+
+std::string words_for(const GroupMembers& group) {
+  return "group " + std::to_string(group.view) + " of " + config::joined(names_of(group));
 }
 
 }  // namespace
@@ -152,10 +161,12 @@ void GroupFormer::look() {
     seeks = seeks_;
   }
   // While it has a group, the watch notices sooner, and knows whether anyone waits.
-  const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
-  std::optional<Duration> silence = patience_.before_lost();
-  if (!seeks && stops) silence.reset();
-  if (!seeks && silence) *silence *= 3;
+  std::optional<Duration> silence;
+  if (seeks) {
+    silence = patience_.before_lost();
+  } else if (config_.collective.on_lost_rank != OnLostRank::stop) {
+    silence = 3 * patience_.before_lost();
+  }
   node_.allow_silence(silence);
   note_words(state, seeks);
   drop_stale(state);
@@ -188,13 +199,15 @@ void GroupFormer::note_words(const State& state, bool seeks) {
 void GroupFormer::ask_backends(const State& state) {
   if (state.at - looked_ < between_questions_of_backends) return;
   looked_ = state.at;
-  std::vector<std::size_t> places;
-  for (std::size_t place = 0; place < config_.nodes.size(); ++place) {
-    const auto peer = state.peers.find(config_.nodes[place].name);
+  std::vector<PeerAddress> asked;
+  for (const NodeEntry& node : config_.nodes) {
+    const auto peer = state.peers.find(node.name);
     if (peer != state.peers.end() && !peer->second.id && !peer->second.refuses())
-      places.push_back(place);
+      asked.push_back(peer_address(node));
   }
-  for (const StatusAnswer& answer : ask_for_status(config_, local_, places, time_of_an_answer)) {
+  const auto answers =
+      query_status(config_.cluster, asked, time_of_an_answer, local_.security.get());
+  for (const StatusAnswer& answer : answers) {
     const auto document = nlohmann::json::parse(answer.json, nullptr, false);
     if (!answer.error.empty() || !document.is_object()) continue;
     const auto backend = document.find("backend");
@@ -294,14 +307,13 @@ void GroupFormer::begin(const State& state, const GroupMembers& members, const s
   options.size = static_cast<int>(members.members.size());
   options.epoch = members.view;
   options.members = derive_seed(state.view.digest(), {members.number()});
-  for (const auto& member : members.members) options.names.push_back(member.id.name);
+  options.names = names_of(members);
   options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
   // The watch decides whether a late rank is lost (Lateness in adaptive_timeout.h).
   options.timeout = std::chrono::hours(24);
   log(LogLevel::debug, "collective",
-      std::string(host == config_.self ? "hosts" : "comes to") + " group " +
-          std::to_string(members.view) + " of " + names_of(members));
+      std::string(host == config_.self ? "hosts " : "comes to ") + words_for(members));
   auto attempt = std::make_shared<Attempt>();
   attempt->members = members;
   const members::Member* const own = state.view.member(state.self);
@@ -317,9 +329,7 @@ void GroupFormer::begin(const State& state, const GroupMembers& members, const s
 void GroupFormer::drop_attempt() {
   if (!attempt_) return;
   attempt_->stop.request_stop();
-  log(LogLevel::debug, "collective",
-      "abandons group " + std::to_string(attempt_->members.view) + " of " +
-          names_of(attempt_->members));
+  log(LogLevel::debug, "collective", "abandons " + words_for(attempt_->members));
   attempt_.reset();
   node_.set_meeting(0, 0);
 }
@@ -341,9 +351,7 @@ void GroupFormer::harvest() {
   node_.set_meeting(0, 0);
   if (!group) {
     ++failures_;
-    log(LogLevel::debug, "collective",
-        "group " + std::to_string(attempt->members.view) + " of " + names_of(attempt->members) +
-            " did not form: " + problem);
+    log(LogLevel::debug, "collective", words_for(attempt->members) + " did not form: " + problem);
     const MutexLock lock(mutex_);
     problem_ = problem;
     return;

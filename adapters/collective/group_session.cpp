@@ -13,7 +13,6 @@ namespace dpwa::collective {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
-using Standing = members::ViewEngine::Standing;
 
 constexpr std::chrono::milliseconds patience_for_the_news(200);
 constexpr std::chrono::milliseconds counts_as_silent(500);
@@ -70,7 +69,6 @@ void GroupSession::begin_at(std::uint64_t step) {
 bool GroupSession::complete(std::uint64_t step) {
   if (node_.complete(view_, step)) return true;
   std::uint64_t seen = 0;
-  const auto begun_in = node_.state().view.number;
   while (true) {
     const auto state = node_.state();
     if (!state.in_view()) return false;
@@ -78,8 +76,7 @@ bool GroupSession::complete(std::uint64_t step) {
     if (!membership_.have_voters_of(state.view)) return true;
     view_ = state.view.number;
     if (node_.complete(view_, step)) return true;
-    const bool decides = state.view.number == begun_in || state.frozen;
-    if (decides && (!minority_in(state).empty() || stop_signal::received() != 0)) return false;
+    if (!minority_in(state).empty() || stop_signal::received() != 0) return false;
     seen = node_.wait_for_change(seen, SteadyClock::now() + between_news);
   }
 }

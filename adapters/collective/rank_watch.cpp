@@ -148,9 +148,9 @@ void RankWatch::look(const std::string& what, Duration waited) {
     lost_ = "'" + verdict.lost + "' " + verdict.why;
   }
   node_.give_up(verdict.lost);
-  for (std::size_t rank = 0; rank < membership_.members.size(); ++rank) {
-    if (membership_.members[rank].id.name == verdict.lost) group_->abandon(static_cast<int>(rank));
-  }
+  const auto lost = std::ranges::find(membership_.members, verdict.lost,
+                                      [](const auto& member) { return member.id.name; });
+  group_->abandon(static_cast<int>(lost - membership_.members.begin()));
 }
 
 }  // namespace dpwa::collective

@@ -19,7 +19,7 @@ class Inbox {
  public:
   using Receive = std::function<void(wire::ViewFrame)>;
   void open(Receive receive);
-  void close();  // a call that is under way ends first
+  void close();                         // a call that is under way ends first
   bool deliver(wire::ViewFrame frame);  // false: none is open
 
  private:

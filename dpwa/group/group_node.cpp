@@ -80,7 +80,7 @@ class GroupNode::Parts final : public LinkEvents {
  public:
   Parts(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox, Settings terms)
       : kept_(file_of(config)),
-        process_(config.cluster, config.self, local.incarnation, others_of(config)),
+        process_(config.cluster, config.self, local.incarnation, local.peers),
         inbox_(std::move(inbox)),
         timer_(io_),
         engine_(options_of(config, std::move(terms)), kept_.former()) {
@@ -164,11 +164,6 @@ class GroupNode::Parts final : public LinkEvents {
 
  private:
   static TimePoint now() { return SteadyClock::now(); }
-  static std::vector<std::string> others_of(const Config& config) {
-    std::vector<std::string> names = names_of(config);
-    std::erase(names, config.self);
-    return names;
-  }
 
   void connected(const std::string& name) override {
     with([&](GroupEngine& engine) { engine.connected(name); });

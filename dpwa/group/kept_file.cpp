@@ -62,10 +62,12 @@ FileDescriptor open_and_lock(const fs::path& path) {
 // Of processes that were killed, and whose names never came again.
 void remove_old_files(const fs::path& folder) {
   std::error_code error;
-  for (const auto& each : fs::directory_iterator(folder, error)) {
-    const auto written = each.last_write_time(error);
-    if (error || fs::file_time_type::clock::now() - written < old_after) continue;
-    if (open_and_lock(each.path()).valid()) ::unlink(each.path().c_str());
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error)) {
+    std::error_code gone;  // meanwhile
+    const auto written = each->last_write_time(gone);
+    if (gone || fs::file_time_type::clock::now() - written < old_after) continue;
+    if (open_and_lock(each->path()).valid()) ::unlink(each->path().c_str());
   }
 }
 
