@@ -5,19 +5,9 @@
 #include <numeric>
 
 namespace dpwa::kvstore {
-namespace {
-
-// The memory of a slice, or of all slices of a key, without the state of their optimizers.
-std::uint64_t bytes_of(DType dtype, std::uint64_t elements) {
-  const std::uint64_t slices =
-      std::max<std::uint64_t>(1, (elements + slice_elements - 1) / slice_elements);
-  return elements * (size_of(dtype) + size_of(computed_in(dtype))) + slices * bytes_beside_values;
-}
-
-}  // namespace
 
 ShardEngine::ShardEngine(const ShardRules& rules, std::string name)
-    : rules_(rules), name_(std::move(name)) {
+    : rules_(rules), name_(std::move(name)), memory_(name_, rules.memory_bytes) {
   DPWA_INVARIANT(!rules_.merged || rules_.staleness == 0, "merged pushes are never stale",
                  rules_.staleness);
 }
@@ -29,7 +19,7 @@ void ShardEngine::send(const std::string& to, std::uint64_t tag, Message message
 void ShardEngine::refuse(const std::string& to, std::uint64_t tag, const SliceId& slice,
                          AnswerKind kind, std::uint64_t step, std::string problem) {
   send(to, tag,
-       Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem), snapshot_});
+       Answer{epoch_.number, slice, kind, step, 0, nullptr, std::move(problem), snapshot()});
 }
 
 void ShardEngine::explain_refusal(const std::string& to, std::uint64_t tag, const SliceId& slice,
@@ -43,10 +33,10 @@ void ShardEngine::answer(const Entry& entry, const Waiter& waiter) {
     newcomers_[{id, waiter.worker}] = waiter;
     return;
   }
-  Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot_};
+  Answer answer{epoch_.number, id, waiter.kind, waiter.step, held.version, nullptr, {}, snapshot()};
   if (waiter.kind == AnswerKind::created || waiter.kind == AnswerKind::value ||
       waiter.kind == AnswerKind::unchanged) {
-    answer.step = step_for(held, waiter.worker);
+    answer.step = held.step_for(epoch_, waiter.worker, rules_.merged);
   }
   if (waiter.wants_value) answer.values = held.values;
   send(waiter.worker, waiter.tag, std::move(answer));
@@ -92,39 +82,39 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
   self_ = static_cast<std::uint32_t>(*self);
   inits_.clear();
   newcomers_.clear();
-  note_newcomers(now);
+  comers_.install(epoch_, now);
+  cut_.install(epoch_);
   to_sync_.clear();
   syncing_ = 0;
   std::erase_if(slices_, [&](const Entry& entry) {
     const Holders holders = holders_of(epoch_, entry.second.home, rules_.replicas);
     if (holders.primary == self_ || holders.backup == self_) return false;
-    take_off_bytes(entry.second);
+    memory_.recount(entry.second.bytes, 0);
     return true;
   });
   const auto add = [](std::uint64_t sum, const Entry& entry) { return sum + entry.second.bytes; };
-  DPWA_INVARIANT(bytes_ == std::accumulate(slices_.begin(), slices_.end(), std::uint64_t{0}, add),
-                 "the bytes of a server are those of its slices", bytes_, slices_.size());
+  DPWA_INVARIANT(bytes() == std::accumulate(slices_.begin(), slices_.end(), std::uint64_t{0}, add),
+                 "the bytes of a server are those of its slices", bytes(), slices_.size());
   for (Entry& entry : slices_) {
     Held& held = entry.second;
     held.backup = Backup::unsynced;
     held.compared = false;
     held.pulls.clear();
-    std::erase_if(held.snapshots, [&](const auto& each) { return !epoch_.has(each.first); });
+    held.capture.install(epoch_);
     std::erase_if(held.begins, [&](const auto& each) { return !epoch_.has(each.second.worker); });
-    for (auto& [step, round] : held.rounds) round.waiters.clear();
+    for (auto& [step, round] : held.rounds) round.forget_waiters();
     if (!is_primary(held.home)) {
       held.rounds.clear();
       held.pending.clear();
-      held.capture.reset();
-      held.snapshots.clear();
+      held.capture.clear();
       continue;
     }
     // Updates that the last epoch left open count as stored once the new backup has them.
     const std::uint64_t round_before =
-        held.primary ? acknowledged_clock(held, held.round) : std::uint64_t{0};
+        held.primary ? held.acknowledged_clock(epoch_, rules_.merged) : std::uint64_t{0};
     held.pending.clear();
     if (must_store(held)) {
-      add_pending(held, round_before, {});
+      held.pending.add(held.version, round_before, {});
     } else {
       held.acknowledged = held.clocks;
     }
@@ -136,7 +126,6 @@ void ShardEngine::install(const Epoch& epoch, TimePoint now) {
     end_capture(entry);
   }
   all_synced_ = false;
-  std::erase_if(passed_, [&](const auto& each) { return !epoch_.has(each.first); });
   capture_untouched();
   continue_sync(now);
 }
@@ -174,7 +163,8 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
   if (const auto found = slices_.find(id); found != slices_.end()) {
     Held& held = found->second;
     if (held.spec != message.spec) return refuse_spec(held.spec, waiter, message.spec);
-    note_begin(held, from, step_for(held, from.name));
+    if (!rules_.merged)
+      held.note_begin(epoch_, from, held.step_for(epoch_, from.name, /*merged=*/false));
     answer_once_stored(*found, waiter);
     return serve_pulls(*found);
   }
@@ -203,7 +193,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
       first_of_key ? elements_at(id.key, message.spec.elements(),
                                  static_cast<std::uint32_t>(epoch_.servers.size()), slice.server)
                    : slice.elements.count;
-  if (const auto why = shortage(bytes_of(message.spec.dtype, elements))) {
+  if (const auto why = memory_.shortage(memory_of(message.spec.dtype, elements))) {
     for (const auto& [each, its] : waiting) {
       explain_refusal(each.worker, each.tag, id, AnswerKind::no_memory, 0, *why);
     }
@@ -233,7 +223,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Init message,
     if (backup_of(held.home)) to_sync_.insert(id);
     return;
   }
-  add_pending(held, 0, std::move(waiters));
+  held.pending.add(held.version, 0, std::move(waiters));
   send_copy(entry, now);
 }
 
@@ -285,7 +275,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, Push message,
   } else {
     const std::uint64_t state = OptimizerState::bytes_of(*options, held.spec.dtype, held.elements);
     const std::uint64_t has = held.optimizer->bytes().size();
-    const auto why = state > has ? shortage(state - has) : std::nullopt;
+    const auto why = state > has ? memory_.shortage(state - has) : std::nullopt;
     if (why) return refused(AnswerKind::no_memory, *why);
   }
   if (rules_.merged) {
@@ -300,14 +290,15 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const Pull& m
       slice_for(from, tag, message.epoch, message.slice, message.clock, /*at_end=*/true);
   if (found == nullptr) return;
   // A request that was sent again: the earlier one was lost, or still waits.
-  std::erase_if(found->second.pulls,
-                [&](const PullWaiter& pull) { return pull.worker == from && pull.tag == tag; });
-  const auto waiting = std::ranges::count(found->second.pulls, from, &PullWaiter::worker);
+  std::erase_if(found->second.pulls, [&](const Held::PullWaiter& pull) {
+    return pull.worker == from && pull.tag == tag;
+  });
+  const auto waiting = std::ranges::count(found->second.pulls, from, &Held::PullWaiter::worker);
   if (static_cast<std::size_t>(waiting) >= most_waiting_pulls) {
     return explain_refusal(from.name, tag, message.slice, AnswerKind::wrong_spec, message.clock,
                            std::to_string(waiting) + " earlier pulls of it wait");
   }
-  note_begin(found->second, from, message.clock);
+  if (!rules_.merged) found->second.note_begin(epoch_, from, message.clock);
   found->second.pulls.push_back({from, tag, message.clock, message.known_version});
   serve_pulls(*found);
 }
@@ -327,26 +318,11 @@ std::vector<std::uint16_t> ShardEngine::filled() const {
   return servers;
 }
 
-void ShardEngine::take_off_bytes(const Held& held) {
-  DPWA_INVARIANT(held.bytes <= bytes_, "the bytes of a slice are counted", held.bytes, bytes_);
-  bytes_ -= held.bytes;
-}
-
 void ShardEngine::count_bytes(Held& held) {
-  take_off_bytes(held);
   DPWA_INVARIANT(held.values && held.values->size() == held.elements * size_of(held.spec.dtype),
                  "a slice has all its values", held.elements, held.spec.dtype, held.version);
-  held.bytes = bytes_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size();
-  bytes_ += held.bytes;
-}
-
-std::optional<std::string> ShardEngine::shortage(std::uint64_t more_bytes) const {
-  if (rules_.memory_bytes == 0) return std::nullopt;
-  if (bytes_ + more_bytes <= rules_.memory_bytes) return std::nullopt;
-  return "server " + name_ + " holds " + std::to_string(bytes_) + " bytes, and " +
-         std::to_string(more_bytes) + " more are beyond its bound of " +
-         std::to_string(rules_.memory_bytes) +
-         "; accepted: a larger kvstore.memory_bytes, or more servers";
+  held.bytes = memory_.recount(
+      held.bytes, memory_of(held.spec.dtype, held.elements) + held.optimizer->bytes().size());
 }
 
 std::size_t ShardEngine::primaries() const {

@@ -12,44 +12,15 @@
 
 #include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
+#include "dpwa/kvstore/held_slice.h"
+#include "dpwa/kvstore/memory_bound.h"
 #include "dpwa/kvstore/messages.h"
-#include "dpwa/kvstore/slice_state.h"
+#include "dpwa/kvstore/newcomers.h"
+#include "dpwa/kvstore/shard_rules.h"
 #include "dpwa/kvstore/slices.h"
-#include "dpwa/kvstore/store_type.h"
+#include "dpwa/kvstore/snapshot_cut.h"
 
 namespace dpwa::kvstore {
-
-inline constexpr std::uint64_t unbounded_staleness = std::numeric_limits<std::uint64_t>::max();
-
-// How pushes become updates.
-//   dist_sync           merged, staleness 0
-//   dist_async          not merged, staleness unbounded
-//   dist_ssp, s = 0     as dist_sync: nobody may see an update of a step before all have pushed it,
-//                       so the pushes of a step are one update
-//   dist_ssp, s > 0     not merged, staleness s
-struct ShardRules {
-  // The pushes of all workers for one step are one update; otherwise each push is one.
-  bool merged = true;
-  // A pull of a worker that has pushed c steps waits for all pushes of steps below c - staleness
-  // ("More Effective Distributed ML via a Stale Synchronous Parallel Parameter Server", Ho et al.,
-  // 2013). So its worker goes on only while no other is more than `staleness` steps behind.
-  std::uint64_t staleness = 0;
-  bool replicas = false;
-  // How long a replica may be silent before it is asked again, and a quarter of that time at most.
-  Duration resend = std::chrono::milliseconds(500);
-  std::size_t syncs_at_once = 16;  // slices that are compared or copied together
-  // The most bytes of one server: values, optimizer states, one sum and bytes_beside_values for
-  // each slice, replicas included. A key or an optimizer that would exceed it is refused; a replica
-  // never is. 0: no bound.
-  std::uint64_t memory_bytes = 0;
-};
-
-// The memory of one slice beside its values: its key, the clocks of its workers and what waits for
-// it. A bound on what a process takes for keys of one element and four workers.
-inline constexpr std::uint64_t bytes_beside_values = 4096;
-
-// The rules of one of the types dist_*. `staleness`: of dist_ssp; the other types imply theirs.
-ShardRules rules_of(KvstoreType type, std::uint64_t staleness = 0, bool replicas = false);
 
 struct ShardCounts {
   std::uint64_t updates = 0;
@@ -100,15 +71,7 @@ class ShardEngine {
   std::uint64_t clock() const { return clock_; }
   std::vector<std::uint16_t> filled() const;
 
-  // --- snapshots
-  // A snapshot is a cut through the steps: it has all pushes of each worker up to some step, in all
-  // slices of all servers, and none after it. No server or worker waits for it. A worker learns the
-  // number of the snapshot from answers. With each push it states the last number that it knew of
-  // when the step began (Lai and Yang, "On distributed snapshots", 1987). The pushes before that
-  // step belong to the snapshot, even if a server receives them after the push of a faster worker.
-  // With merged pushes a round belongs to the snapshot unless one of its workers knew of the
-  // snapshot.
-  //
+  // --- snapshots (snapshot_cut.h)
   // A slice without pushes is captured once each worker has said that all its pushes from before
   // the snapshot are acknowledged.
   //
@@ -118,7 +81,7 @@ class ShardEngine {
   // All pushes of this worker that state an earlier snapshot have been acknowledged, and no more
   // follow.
   void passed_snapshot(const MemberId& worker, std::uint32_t number);
-  std::uint32_t snapshot() const { return snapshot_; }
+  std::uint32_t snapshot() const { return cut_.number(); }
   // All pushes of this worker whose steps began in earlier epochs have been sent.
   void passed_epoch(const MemberId& worker, std::uint64_t number);
   struct Captured {
@@ -143,85 +106,14 @@ class ShardEngine {
   std::size_t size() const { return slices_.size(); }
   std::size_t primaries() const;  // the number of those that workers find here
   // The bytes that memory_bytes bounds.
-  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t bytes() const { return memory_.bytes(); }
   // The number of slices that workers find here and whose replica is not stored on another server.
   std::size_t without_replica() const;
 
  private:
   friend struct InvariantTest<ShardEngine>;
-  struct Waiter {
-    std::string worker;
-    std::uint64_t tag = 0;
-    AnswerKind kind = AnswerKind::counted;
-    std::uint64_t step = 0;
-    bool wants_value = false;
-  };
-  struct Lent {
-    MemberId worker;
-    Contribution values;
-    Loan loan;
-  };
-  // The pushes for one step whose round is open.
-  struct Round {
-    std::set<MemberId> counted;
-    std::set<MemberId> absent;
-    Bytes sum;           // sum of the contributions that are not lent; empty: none
-    bool finite = true;  // whether the parts of `sum` are finite
-    std::vector<Lent> lent;
-    double weight = 0;  // the weights of all contributions in `sum`
-    Merge merge = Merge::sum;
-    bool averages = true;  // all pushes, also those that do not count, are for a plain mean
-    std::string leader;    // the first worker by name; its optimizer is used
-    Bytes optimizer;
-    std::uint32_t snapshot = 0;  // the last snapshot that one of its workers knew of
-    // The first epoch in which a step began to which one of its pushes belongs.
-    std::uint64_t begun_in = std::numeric_limits<std::uint64_t>::max();
-    // The workers whose pushes count so far. Those that want no value have been answered, and are
-    // answered once more if their push does not count after all.
-    std::vector<Waiter> waiters;
-
-    bool has(const MemberId& worker) const {
-      return counted.contains(worker) || absent.contains(worker);
-    }
-  };
-  // An update that the replica has not stored yet.
-  struct Pending {
-    std::uint64_t version = 0;
-    std::uint64_t round_before = 0;
-    std::vector<Waiter> waiters{};
-  };
-  struct PullWaiter {
-    MemberId worker;
-    std::uint64_t tag = 0;
-    std::uint64_t clock = 0;
-    std::uint64_t known_version = 0;
-  };
-  enum class Backup : std::uint8_t { unsynced, syncing, synced };
-  struct Capture {
-    std::uint32_t number = 0;
-    SliceState state;
-  };
-  struct Held : SliceState {
-    ValueSpec spec;
-    std::uint32_t home = 0;
-    std::size_t elements = 0;
-    std::uint64_t bytes = 0;                      // as it counts in bytes_
-    std::map<std::string, Advance> acknowledged;  // `clocks` as the replica has them
-    // --- as primary
-    bool primary = false;  // it was the primary in the last epoch
-    std::map<std::uint64_t, Round> rounds;
-    std::vector<Pending> pending;
-    std::vector<PullWaiter> pulls;
-    // The step with which each worker began that counts each key apart and has pushed nothing.
-    std::map<std::string, Advance> begins;
-    std::optional<Capture> capture;               // a snapshot to which pushes may still belong
-    std::map<MemberId, std::uint32_t> snapshots;  // that each worker stated with its last push
-    std::pair<MemberId, std::uint64_t> placed;    // the last state: by whom, and its tag
-    Backup backup = Backup::unsynced;
-    TimePoint asked{};  // when the backup was asked last
-    // --- as backup: it was compared with the primary in this epoch
-    bool compared = false;
-  };
+  using Held = HeldSlice;
+  using Backup = HeldSlice::Backup;
   using Slices = std::map<SliceId, Held>;
   using Entry = Slices::value_type;
 
@@ -229,10 +121,8 @@ class ShardEngine {
   // `at_end`: workers at their end may send it.
   std::optional<AnswerKind> obstacle(const MemberId& from, std::uint64_t epoch,
                                      bool at_end = false) const;
-  void count_bytes(Held& held);  // after a change of the size of its values or of the optimizer's
-  void take_off_bytes(const Held& held);
-  // Why the server cannot hold so many more bytes; none: it can.
-  std::optional<std::string> shortage(std::uint64_t more_bytes) const;
+  // After a change of the size of its values or of the optimizer's.
+  void count_bytes(Held& held);
   std::size_t waiting_inits(const std::string& worker) const;
   bool is_primary(std::uint32_t home) const;
   std::optional<std::size_t> backup_of(std::uint32_t home) const;
@@ -249,8 +139,6 @@ class ShardEngine {
   void send(const std::string& to, std::uint64_t tag, Message message);
 
   // --- rounds and updates (shard_rounds.cpp)
-  // The backup has to store the version of now before these are answered.
-  static void add_pending(Held& held, std::uint64_t round_before, std::vector<Waiter> waiters);
   // Answered once the last update before now is acknowledged.
   void answer_once_stored(Entry& entry, const Waiter& waiter);
   // A push that has been counted.
@@ -259,43 +147,16 @@ class ShardEngine {
                    TimePoint now);
   void push_single(Entry& entry, const MemberId& from, std::uint64_t tag, const Push& message,
                    TimePoint now);
-  static bool add_owned(const Held& held, Round& round, Push& message);
-  static bool add(const Held& held, Round& round, const MemberId& from, Push message);
   void close_rounds(Entry& entry, TimePoint now);
-  // Drops the parts of workers that took their memory back, and parts that are not finite.
-  void leave_out(Round& round, const std::function<bool(const Lent&)>& which);
-  void leave_out_all(Round& round);
-  // --- workers that come (shard_newcomers.cpp)
-  // Whether the round waits for this worker, once all others have pushed.
-  static bool takes_part(const Round& round, const WorkerEntry& worker);
-  // The first step of this slice from which on all rounds do.
-  static std::uint64_t first_round(const Held& held, const WorkerEntry& worker);
-  // Without merged pushes: the step that a worker has not made yet, for those that wait for it.
-  // None for one that has come, and not yet to this slice: nobody waits.
-  std::optional<std::uint64_t> awaited_step(const Held& held, const WorkerEntry& worker) const;
-  void note_begin(Held& held, const MemberId& worker, std::uint64_t step) const;
   // Whether it can be told with which step of a slice to begin.
   bool may_begin(const std::string& worker) const;
   void answer_newcomers();
-  void note_newcomers(TimePoint now);  // of the epoch
-  void end_patience(TimePoint now);
   Entry& entry_of(const SliceId& slice);  // that is here
-  Bytes gradient_of(const Held& held, Round& round, double& scale);
   void close(Entry& entry, std::uint64_t step, TimePoint now);
-  static std::uint64_t next_of(const std::map<std::string, Advance>& clocks,
-                               const MemberId& worker);
-  std::uint64_t progress(const Held& held, const WorkerEntry& worker) const;
-  // The step of this slice with which the worker goes on, or begins.
-  std::uint64_t step_for(const Held& held, const std::string& worker) const;
-  // The lowest step that a live worker still has to push, counting acknowledged pushes only.
-  std::uint64_t acknowledged_clock(const Held& held, std::uint64_t round) const;
   void update(Entry& entry, Forward change, std::vector<Waiter> waiters, TimePoint now);
   void apply(Held& held, const Forward& change, Bytes* spare = nullptr);
   // --- snapshots (shard_snapshots.cpp)
-  bool is_past(const Held& held, const MemberId& worker, std::uint32_t number) const;
-  static void begin_capture(Held& held, std::uint32_t number);
   void capture_untouched();
-  void capture(Entry& entry, const Forward& change);
   void end_capture(Entry& entry);
   void serve_pulls(Entry& entry);
 
@@ -314,7 +175,7 @@ class ShardEngine {
   Epoch epoch_;
   std::uint32_t self_ = 0;  // index among the servers
   Slices slices_;
-  std::uint64_t bytes_ = 0;
+  MemoryBound memory_;
   struct WaitingInit {
     Waiter waiter;
     ValueSpec spec;  // of its worker
@@ -326,10 +187,8 @@ class ShardEngine {
   bool all_synced_ = false;  // in this epoch the backups have had everything at some time
   std::uint64_t clock_ = 0;
   ShardCounts counts_;
-  std::uint32_t snapshot_ = 0;
-  std::map<MemberId, std::uint32_t> passed_;  // as passed_snapshot() has it
-  std::map<MemberId, std::uint64_t> past_epoch_;
-  std::map<MemberId, TimePoint> came_;  // those that count each key apart; max(): waited for long
+  SnapshotCut cut_;
+  Newcomers comers_;
   // Answers to workers that may not begin yet: by slice and worker.
   std::map<std::pair<SliceId, std::string>, Waiter> newcomers_;
   std::vector<Captured> captured_;

@@ -16,15 +16,9 @@ bool ShardEngine::must_store(const Held& held) const {
 
 void ShardEngine::acknowledge(Entry& entry, std::uint64_t version) {
   Held& held = entry.second;
-  const auto first_open = std::ranges::find_if(
-      held.pending, [&](const Pending& pending) { return pending.version > version; });
-  std::vector<Pending> stored(std::make_move_iterator(held.pending.begin()),
-                              std::make_move_iterator(first_open));
-  held.pending.erase(held.pending.begin(), first_open);
+  const std::vector<Waiter> waiters = held.pending.stored(version);
   if (held.pending.empty()) held.acknowledged = held.clocks;
-  for (const Pending& pending : stored) {
-    for (const Waiter& waiter : pending.waiters) answer(entry, waiter);
-  }
+  for (const Waiter& waiter : waiters) answer(entry, waiter);
   serve_pulls(entry);
 }
 
@@ -58,7 +52,7 @@ void ShardEngine::send_copy(Entry& entry, TimePoint now) {
 }
 
 void ShardEngine::tick(TimePoint now) {
-  end_patience(now);
+  if (comers_.end_patience(now)) answer_newcomers();
   if (!rules_.replicas || now - looked_ < rules_.resend / 4) return;
   looked_ = now;
   for (Entry& entry : slices_) {
@@ -153,7 +147,7 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   if (!state) return;
   Held& held = slices_[id];
   if (!held.compared || held.version < state->version) {
-    take_off_bytes(held);
+    memory_.recount(held.bytes, 0);
     held = {};
     static_cast<SliceState&>(held) = *std::move(state);
     // Copies the values: the sender goes on using its own.

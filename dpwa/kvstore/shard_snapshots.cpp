@@ -1,91 +1,39 @@
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "dpwa/kvstore/shard_engine.h"
 
 namespace dpwa::kvstore {
 
 void ShardEngine::announce_snapshot(std::uint32_t number) {
-  if (number <= snapshot_) return;
-  snapshot_ = number;
-  capture_untouched();
+  if (cut_.announce(number)) capture_untouched();
 }
 
 void ShardEngine::passed_snapshot(const MemberId& worker, std::uint32_t number) {
-  if (!epoch_.has(worker)) return;
-  std::uint32_t& last = passed_[worker];
-  if (number <= last) return;
-  last = number;
-  capture_untouched();
-}
-
-// Whether this worker has no more pushes from before this snapshot.
-bool ShardEngine::is_past(const Held& held, const MemberId& worker, std::uint32_t number) const {
-  const auto told = passed_.find(worker);
-  if (told != passed_.end() && told->second >= number) return true;
-  const auto pushed = held.snapshots.find(worker);
-  return pushed != held.snapshots.end() && pushed->second >= number;
+  if (epoch_.has(worker) && cut_.passed(worker, number)) capture_untouched();
 }
 
 // Once all workers are past the snapshot, slices that no later push has changed are in the state
 // that the snapshot needs, and captures under way are complete.
 void ShardEngine::capture_untouched() {
-  if (snapshot_ == 0 || epoch_.number == 0) return;
-  const bool all_past = std::ranges::all_of(epoch_.workers, [&](const WorkerEntry& worker) {
-    const auto told = passed_.find(worker.id);
-    return told != passed_.end() && told->second >= snapshot_;
-  });
-  if (!all_past) return;
+  if (snapshot() == 0 || epoch_.number == 0 || !cut_.all_past(epoch_)) return;
   for (Entry& entry : slices_) {
     Held& held = entry.second;
     if (!is_primary(held.home)) continue;
-    if (!held.capture && held.snapshot < snapshot_) {
-      begin_capture(held, snapshot_);
-      held.snapshot = snapshot_;
+    if (!held.capture.is_under_way() && held.snapshot < snapshot()) {
+      held.capture.begin(held, snapshot());
+      held.snapshot = snapshot();
     }
     end_capture(entry);
   }
 }
 
-// Called before an update that does not belong to snapshot `number`. An older capture that is not
-// complete ends.
-void ShardEngine::begin_capture(Held& held, std::uint32_t number) {
-  DPWA_INVARIANT(number > held.snapshot, "snapshots of a slice begin in ascending order", number,
-                 held.snapshot);
-  held.capture = Capture{number, static_cast<const SliceState&>(held)};
-}
-
-// Called after an update. An update by a push from before the snapshot belongs to the snapshot,
-// even if later pushes of faster workers came first.
-void ShardEngine::capture(Entry& entry, const Forward& change) {
-  auto& [id, held] = entry;
-  if (!rules_.merged) {
-    for (const Advance& each : change.advances) {
-      std::uint32_t& last = held.snapshots[each.worker];
-      last = std::max(last, change.snapshot);
-    }
-  }
-  if (!held.capture) return;
-  if (change.snapshot < held.capture->number) {
-    SliceState& state = held.capture->state;
-    const std::uint64_t version = state.version + 1;  // without the pushes after the snapshot
-    state.apply(held.spec.dtype, change);
-    state.version = version;
-  }
-  end_capture(entry);
-}
-
-// A capture is complete when no worker has more pushes from before the snapshot. Rounds close in
-// order, so with merged pushes it is complete at once.
 void ShardEngine::end_capture(Entry& entry) {
   auto& [id, held] = entry;
-  if (!held.capture) return;
-  const auto past = [&](const WorkerEntry& worker) {
-    return is_past(held, worker.id, held.capture->number);
-  };
-  if (!rules_.merged && !std::ranges::all_of(epoch_.workers, past)) return;
-  captured_.push_back({held.capture->number, id, held.spec, std::move(held.capture->state)});
-  held.capture.reset();
+  if (!held.capture.is_complete(epoch_, cut_, rules_.merged)) return;
+  auto [number, state] = held.capture.take();
+  captured_.push_back({number, id, held.spec, std::move(state)});
 }
 
 void ShardEngine::restore(const SliceId& slice, const ValueSpec& spec, std::uint32_t servers,

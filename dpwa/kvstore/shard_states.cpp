@@ -45,7 +45,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   }
   const std::span<const std::byte> content = message.state;
   const std::uint64_t has = held.optimizer->bytes().size();
-  const auto why = state_bytes > has ? shortage(state_bytes - has) : std::nullopt;
+  const auto why = state_bytes > has ? memory_.shortage(state_bytes - has) : std::nullopt;
   if (why) return refused(AnswerKind::no_memory, *why);
   held.optimizer = std::make_shared<OptimizerState>(*OptimizerState::restored(
       *options, dtype, held.elements, message.steps, content.first(state_bytes)));
@@ -57,7 +57,7 @@ void ShardEngine::receive(const MemberId& from, std::uint64_t tag, const StateMe
   ++held.version;
   held.stamp = epoch_.number;
   if (!must_store(held)) return answer(*found, waiter);
-  add_pending(held, held.round, {std::move(waiter)});
+  held.pending.add(held.version, held.round, {std::move(waiter)});
   send_copy(*found, now);
 }
 
