@@ -48,6 +48,17 @@ bool whole(const std::vector<SharedBytes>& slices) {
 
 }  // namespace
 
+kvclient::Outcome answer_to(WorkerSession& session, kvclient::Ticket ticket,
+                            const std::string& what, ExchangeReport& report) {
+  if (auto outcome = session.wait(ticket, what)) {
+    if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
+    report.left_out |= outcome->left_out;
+    return *std::move(outcome);
+  }
+  report.stopped = true;
+  return {};
+}
+
 void ExchangeReport::add(const ExchangeReport& other) {
   stopped |= other.stopped;
   left_out |= other.left_out;

@@ -33,6 +33,11 @@ struct ExchangeReport {
   void add(const ExchangeReport& other);
 };
 
+// The answer to one request; `what` is for the log. Without content when told to stop, or left out,
+// which the report then says. Throws std::runtime_error when a server refuses it.
+kvclient::Outcome answer_to(WorkerSession& session, kvclient::Ticket ticket,
+                            const std::string& what, ExchangeReport& report);
+
 // Keys that are pushed and pulled step by step: the parameters of a model, or their gradients. The
 // keys come in the order in which the forward pass needs them, the same on all workers; the first
 // ones have the highest priority. Values of an accelerator travel by pinned memory and a side
