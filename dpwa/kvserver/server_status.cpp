@@ -37,7 +37,7 @@ std::string server_status(const LocalProcess& local, const kvstore::ServerEngine
   status["not_finite"] = counts.not_finite;
   status["without_replica"] = shard.without_replica();
   // What was lost is not waited for.
-  const std::vector<std::string> lost = engine.started_again();
+  const std::vector<std::string> lost = engine.started_again(now);
   status["lost"] = lost;
   status["missing"] = lost.empty() ? engine.missing(now) : std::vector<std::string>();
   status["undecided"] = engine.undecided(now);

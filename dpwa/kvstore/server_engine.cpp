@@ -151,7 +151,7 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
 std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint now) const {
   Answer answer;
   answer.kind = AnswerKind::name_taken;
-  const auto lost = watch_.started_again(epoch());
+  const auto lost = started_again(now);
   if (!lost.empty() && !epoch().has(worker)) {
     answer.problem = "the run cannot continue: " + words_for_lost(lost);
   } else if (watch_.is_taken(worker, now)) {
@@ -206,11 +206,22 @@ void ServerEngine::note_later_process(const Epoch& epoch) {
   deposed_ = true;
 }
 
+// Each process that it can reach has had the time to say in which epoch it is.
+bool ServerEngine::has_listened(TimePoint now) const {
+  return now - started_ >= options_.watch.silent_after;
+}
+
 // The vote of a server that has been started again counts in place of that of its former process.
 // Before it votes it listens, because workers may be in later epochs that died with that process.
 bool ServerEngine::may_vote(TimePoint now) const {
-  return epoch().number == 0 || epoch().has(self()) ||
-         now - started_ >= options_.watch.silent_after;
+  return epoch().number == 0 || epoch().has(self()) || has_listened(now);
+}
+
+// A worker that has missed the last epochs may be the first that tells of the run: others, in later
+// ones, may have the values that were this server's alone.
+std::vector<std::string> ServerEngine::started_again(TimePoint now) const {
+  if (member_ || !has_listened(now)) return {};
+  return watch_.started_again(epoch());
 }
 
 // A server that has been started again may learn of the run from anyone. A worker that the others
@@ -239,8 +250,8 @@ void ServerEngine::end_run(const MemberId& from, const Epoch& last, TimePoint no
 }
 
 // Workers that wait for values that nobody has would wait for ever.
-void ServerEngine::tell_lost() {
-  const std::vector<std::string> lost = started_again();
+void ServerEngine::tell_lost(TimePoint now) {
+  const std::vector<std::string> lost = started_again(now);
   if (lost.empty()) return;
   const EpochNews news{epoch_after(epoch(), lost)};
   for (const WorkerEntry& worker : epoch().workers) outgoing_.push_back({worker.id.name, 0, news});
@@ -333,7 +344,7 @@ void ServerEngine::tick(TimePoint now) {
   shard_.tick(now);
   if (beaten_ != TimePoint::min() && now - beaten_ < options_.beat) return;
   beaten_ = now;
-  tell_lost();
+  tell_lost(now);
   watch_.compare_hearing(epoch(), now);
   complain_of_deaf(now);
   Beat sent = beat();

@@ -102,9 +102,7 @@ class ServerEngine {
   const MemberId& self() const { return epochs_.self(); }
   const ShardEngine& shard() const { return shard_; }
   // As MemberWatch::started_again(), while this server takes part in no epoch.
-  std::vector<std::string> started_again() const {
-    return member_ ? std::vector<std::string>() : watch_.started_again(epoch());
-  }
+  std::vector<std::string> started_again(TimePoint now) const;
   // Members that are gone and without whose votes nobody can be taken in or left out. They, or
   // their next processes, have to answer (is_majority).
   std::vector<std::string> undecided(TimePoint now) const {
@@ -125,11 +123,12 @@ class ServerEngine {
   std::optional<Answer> later_number(const MemberId& worker, TimePoint now) const;
   bool is_outdated(const MemberId& from, TimePoint now);
   void note_later_process(const Epoch& epoch);
+  bool has_listened(TimePoint now) const;
   bool may_vote(TimePoint now) const;
   bool believes(const MemberId& from, const Epoch& epoch) const;
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
-  void tell_lost();
+  void tell_lost(TimePoint now);
   void tell_snapshot(const MemberId& worker, const Beat& beat);
   void tell_passed();  // the workers whose barrier is passed
 

@@ -210,8 +210,12 @@ TEST_CASE("with replicas the run is over once both holders of a slice were start
   const auto told_when = [](std::uint64_t epoch_of_s2) {
     Returned server(true, {"s1", "s2"});
     server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch({"s1", "s2"})}, start);
-    server.engine.receive({"s2", 1001}, 0, Beat{epoch_of_s2, 0, false, false, 0, 0, {}}, start);
+    // It has not heard of s2, which may have had the values since.
     server.engine.tick(start + milliseconds(300));
+    CHECK_FALSE(server.told("w1"));
+    const TimePoint heard = start + milliseconds(900);
+    server.engine.receive({"s2", 1001}, 0, Beat{epoch_of_s2, 0, false, false, 0, 0, {}}, heard);
+    server.engine.tick(start + milliseconds(1300));
     return server.told("w1");
   };
   CHECK_FALSE(told_when(902));  // it was filled, in an epoch that this server will hear of
