@@ -66,8 +66,8 @@ install(PROGRAMS scripts/prepare_data.sh scripts/prepare_data.py scripts/prepare
         DESTINATION ${share}/scripts)
 install(FILES scripts/requirements-svi.txt scripts/supervise.py DESTINATION ${share}/scripts)
 install(FILES scripts/lib/common.sh scripts/lib/download.py scripts/lib/image_files.py scripts/lib/interrupts.py
-              scripts/lib/messages.py scripts/lib/output.py scripts/lib/processes.py scripts/lib/run.py
-              scripts/lib/supervisor.py scripts/lib/wheels.py
+              scripts/lib/messages.py scripts/lib/output.py scripts/lib/processes.py scripts/lib/supervisor.py
+              scripts/lib/wheels.py
         DESTINATION ${share}/scripts/lib)
 file(RELATIVE_PATH dpwa_share_to_bin "${CMAKE_INSTALL_FULL_DATADIR}/dpwa" "${CMAKE_INSTALL_FULL_BINDIR}")
 if(TARGET dpwa_bench)

@@ -6,11 +6,11 @@ one of them.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import time
@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Iterable
 from pathlib import Path
 
-from lib.messages import fail, ok, say, warn
+from lib.messages import Failure, ok, say, warn
 
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 GRACE = 10  # seconds from SIGTERM to SIGKILL
@@ -35,55 +35,39 @@ def start_of(pid: int) -> str | None:
 
 
 class Process:
-    """A process that runs, or has ended since this object was made."""
+    """A process that runs, or has ended since this object was made; `fd` is readable then."""
 
     def __init__(self, name: str, pid: int, run_dir: str = "") -> None:
-        self.name, self.pid, self.run_dir, self._fd = name, pid, run_dir, os.pidfd_open(pid)
-        weakref.finalize(self, os.close, self._fd)
-
-    def send(self, number: signal.Signals) -> None:
-        with contextlib.suppress(OSError):
-            signal.pidfd_send_signal(self._fd, number)
-
-    async def ended(self) -> None:
-        loop, end, fd = asyncio.get_running_loop(), asyncio.Event(), os.dup(self._fd)  # a loop has one reader of each
-        loop.add_reader(fd, end.set)
-        try:
-            await end.wait()
-        finally:
-            loop.remove_reader(fd)
-            os.close(fd)
+        self.name, self.pid, self.run_dir, self.fd = name, pid, run_dir, os.pidfd_open(pid)
+        weakref.finalize(self, os.close, self.fd)
 
 
 def names_of(processes: Iterable[Process]) -> str:
     return " ".join(process.name for process in processes)
 
 
-async def still_running(processes: list[Process], seconds: float) -> list[Process]:
-    """Those that have not ended in that time."""
-    ends = {process: asyncio.ensure_future(process.ended()) for process in processes}
-    if ends:
-        await asyncio.wait(ends.values(), timeout=seconds)
-    return [process for process, end in ends.items() if end.cancel()]
+def still_running(processes: list[Process], seconds: float, *signals: signal.Signals) -> list[Process]:
+    """Sends these signals to all. Returns those that have not ended in that time."""
+    deadline = time.monotonic() + seconds
+    for process in processes:
+        for number in signals:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(process.fd, number)
+    return [process for process in processes
+            if not select.select([process.fd], [], [], max(0, deadline - time.monotonic()))[0]]  # fmt: skip
 
 
-async def end_all(processes: list[Process], grace: float = GRACE) -> bool:
-    """SIGTERM; SIGKILL for those that still run after `grace` seconds. False when one runs even then."""
+def end_all(processes: list[Process], grace: float = GRACE) -> None:
+    """SIGTERM; SIGKILL for those that still run after `grace` seconds."""
     if not processes:
-        return True
+        return
     say(f"SIGTERM: {names_of(processes)}")
-    for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process would not see the first
-        for process in processes:
-            process.send(number)
-    if left := await still_running(processes, grace):
+    # A stopped process would not see the first alone.
+    if left := still_running(processes, grace, signal.SIGTERM, signal.SIGCONT):
         warn(f"still there after {grace} s, SIGKILL: {names_of(left)}")
-        for process in left:
-            process.send(signal.SIGKILL)
-        if left := await still_running(left, 5):
-            fail(f"cannot be ended: {names_of(left)}")
-            return False
+        if left := still_running(left, 5, signal.SIGKILL):
+            raise Failure(f"cannot be ended: {names_of(left)}", 1)
     ok(f"stopped: {names_of(processes)}")
-    return True
 
 
 class Records:
@@ -94,15 +78,15 @@ class Records:
         self._root, path = Path(root), os.path.realpath(cluster)
         self._key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
-    async def lock(self, seconds: float = GRACE + 10) -> socket.socket:
-        """Against every other run.sh and stop.sh of the file, until it is closed; after that time without it. Under it
-        nodes are started and servers ended: a second SIGTERM ends a server at once, without its last snapshot."""
-        name, deadline = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), time.monotonic() + seconds
-        while time.monotonic() < deadline:
+    def lock(self) -> socket.socket:
+        """Against every other run.sh and stop.sh of the file, until it is closed; after 20 s without it. Under it nodes
+        are started and servers ended: a second SIGTERM ends a server at once, without its last snapshot."""
+        name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        for _ in range(1000):
             with contextlib.suppress(OSError):
                 name.bind(f"\0dpwa-run-{self._key}")
                 break
-            await asyncio.sleep(0.02)
+            time.sleep(0.02)
         return name
 
     def files(self, kind: str = "*") -> list[Path]:
@@ -113,23 +97,20 @@ class Records:
         file = self._root / f"{self._key}.{kind}.{name}"
         file.write_text(json.dumps([pid, start_of(pid), BOOT, run_dir]), encoding="ascii")
 
-    def _read(self, file: Path) -> Process | None:
-        """The process of that record, if it still runs."""
-        try:
-            pid, start, boot, run_dir = json.loads(file.read_text(encoding="ascii"))
-            process = Process(file.name.split(".", 2)[2], pid, run_dir)
-        except (OSError, ValueError):
-            return None
-        return process if boot == BOOT and start_of(pid) == start else None
-
     def running(self, kind: str, names: Iterable[str] | None = None) -> list[Process]:
         """All of that kind, or those of these names."""
-        found = [process for file in self.files(kind) if (process := self._read(file))]
-        return [process for process in found if names is None or process.name in names]
+        found = []
+        for file in self.files(kind):
+            with contextlib.suppress(OSError, ValueError):  # it has ended, or the record is just being written
+                pid, start, boot, run_dir = json.loads(file.read_text(encoding="ascii"))
+                process = Process(file.name.split(".", 2)[2], pid, run_dir)
+                if (boot, start) == (BOOT, start_of(pid)) and (names is None or process.name in names):
+                    found.append(process)
+        return found
 
     def forget(self) -> None:
         """Under the lock: drops the records of what has ended, and of this process."""
+        kept = [process.name for process in self.running("*") if process.pid != os.getpid()]
         for file in self.files():
-            process = self._read(file)
-            if process is None or process.pid == os.getpid():
+            if file.name.split(".", 2)[2] not in kept:
                 file.unlink(missing_ok=True)

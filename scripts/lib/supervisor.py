@@ -1,32 +1,41 @@
-"""Starts the nodes and servers of a run, says how each ended, and ends the servers after the nodes."""
+"""One run.sh: what it starts, how each node and server ends, and the end of the servers after the nodes."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
+import select
 import signal
 import subprocess
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from lib.messages import fail, last_lines, ok, say, show_end, tell, warn
-from lib.processes import Process, end_all, names_of
-from lib.run import Run
+from lib.messages import Failure, UsageError, fail, last_lines, ok, say, show_end, tell, warn
+from lib.processes import Process, Records, end_all, names_of
 
 PROGRESS_INTERVAL = 10.0  # seconds
+TAKES_PART = ("training", "finished")
+STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
+SIGNALS = {number + 128: number.name[3:] for number in signal.Signals}  # by exit code
 
 
-def heeded(*numbers: signal.Signals) -> list[signal.Signals]:
-    """Without those that the caller has set to be ignored, as nohup does, and a script for what it starts with &."""
-    return [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-
-
-def how_it_ended(code: int) -> str:
-    known = {number + 128: f"ended by signal {number.value} ({number.name[3:]})" for number in signal.Signals}
-    return known.get(code, f"exit code {code}")
+def config(cli: str, *commands: list[str]) -> str:
+    """What the first of these commands of `dpwa config` prints. Shows each fault and warning once. A fault ends this
+    process."""
+    runs = [subprocess.run([cli, "config", *words], capture_output=True, check=False, close_fds=False,
+                           encoding="utf-8", errors="replace") for words in commands]  # fmt: skip
+    lines = [line for run in runs for line in run.stderr.splitlines()
+             if run.returncode != 0 or run.args[2] == "nodes" or line.startswith("warning: ")]  # fmt: skip
+    for line in dict.fromkeys(lines):
+        tell(line)
+    if any(run.returncode != 0 for run in runs):
+        sys.exit(2)
+    return runs[0].stdout
 
 
 def progress_of(run_dir: str, nodes: list[str]) -> str:
@@ -43,189 +52,252 @@ def progress_of(run_dir: str, nodes: list[str]) -> str:
     return ", ".join(f"{what} {' to '.join(ends)}" for what, ends in zip(("step", "loss"), ranges))
 
 
-def _become_group() -> None:
+def become_group(cores: list[int]) -> None:
     """In the new process. A Ctrl-C in the terminal reaches it through run.sh alone, once. It gets no session of its
     own: the autogroup of Linux divides each core among sessions, and a network thread of a node would wait for whole
     slices of the other nodes (four nodes on two cores: .03 blends a step, and .45 in one session)."""
     os.setpgid(0, 0)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the program is ready to read its file again
+    with contextlib.suppress(OSError):  # no cores, or none that this machine has, of which `dpwa config` warns
+        os.sched_setaffinity(0, cores)
 
 
-class Supervisor:
-    """One run.sh, for one call of supervise()."""
+class Run:
+    """One run.sh. One call of supervise() starts its processes, and watches them."""
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._records, self._began = run, run.records, time.monotonic()
-        self._nodes: list[Process] = []  # that run
-        self._servers: list[Process] = []
-        self._watches: list[asyncio.Future[None]] = []
-        self._signals: list[int] = []
-        self._codes: dict[str, int] = {}  # of the nodes that have ended
-        self._failed_servers: dict[str, int] = {}
-        self._ends: dict[tuple[int, str], str] = {}  # exit code and last line that were shown, of whom
-        self._nodes_are_vain = False  # a server has never served: they would wait for it, or find one of another run
+    def __init__(self, options: Any, trainer_options: list[str]) -> None:
+        """Refuses what is wrong before anything is written, but for the copy of a file that comes through a pipe."""
+        self.cluster, self.run_dir, self.cli, self._runs = options.cluster, options.run_dir, options.cli, options.runs
+        self._trainer, self._trainer_options = options.trainer, trainer_options
+        # What is open in this process alone, such as <(...) of a shell, counts as a pipe.
+        piped = self.cluster.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")) or Path(self.cluster).is_fifo()
+        if piped and options.only:
+            raise UsageError("--only takes the cluster file of the run to continue, as in runs/latest, not a pipe")
+        for program in (self._trainer, self.cli):
+            if not os.access(program, os.X_OK):
+                raise Failure(f"there is no {program}: build it (scripts/build.sh), or set DPWA_TRAIN and DPWA_CLI")
+        self.file = json.loads(config(self.cli, ["nodes", self.cluster, "--local", "--json"]))
+        self._text = self.file["text"].encode()
+        self._cores = {entry["name"]: entry["cores"] for entry in self.file["nodes"] + self.file["servers"]}
+        if not self._cores:
+            raise UsageError(f"no node of {self.cluster} lives on this host")
+        only = options.only or self._cores
+        if unknown := [name for name in only if name not in self._cores]:
+            raise UsageError(f"--only {unknown[0]}: the nodes here are {' '.join(self._cores)}")
+        self.servers, self.nodes = (
+            [entry["name"] for entry in self.file[kind] if entry["name"] in only] for kind in ("servers", "nodes")
+        )
+        if piped:
+            self.make_folder()
+            self.cluster = f"{self.run_dir}/cluster.yaml"  # relative paths in it start there
+            say(f"the cluster file came through a pipe: {self.cluster}")
+        self._records, self.began = Records(options.states, self.cluster), time.time()
+        self.lock = self._records.lock()  # until all are started
+        self.how_to_end = f"{os.path.dirname(options.script) or '.'}/stop.sh {self.cluster} ends them"
+        others = self._records.running("*")
+        if running := [other for other in others if other.name in self.servers + self.nodes]:
+            raise Failure(f"already running: {names_of(running)} ({self.how_to_end})")
+        config(self.cli, *(["check", self.cluster, "--name", name] for name in self.nodes + self.servers))
+        if options.only and not self.run_dir:
+            latest = Path(self._runs, "latest", "cluster.yaml")
+            if others:
+                self.run_dir = others[0].run_dir
+            elif "--resume" in trainer_options and latest.exists() and latest.read_bytes() == self._text:
+                self.run_dir = str(latest.parent)
 
-    async def supervise(self, announce: Callable[[Mapping[str, int]], Awaitable[None]] | None = None) -> int:
-        """Until the last node has ended, and then the servers. `announce` begins when all are started; it can see the
-        exit codes of nodes. Without it, lines tell the progress. Returns the exit code of the run."""
-        run, records = self._run, self._records
-        self._changed = asyncio.Event()  # a process has ended, or a signal has come
+    def make_folder(self) -> None:
+        """The folder of the run, an absolute path from now on, with a copy of the cluster file. Where none is given, it
+        is a new one, named for the time and linked as latest."""
         try:
-            with await records.lock():
-                run.refuse_second_start()
-                run.keep_copy()
-                for number in heeded(signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    asyncio.get_running_loop().add_signal_handler(number, self._take_signal, number)
-                records.write("run", str(os.getpid()), os.getpid(), run.run_dir)
-                self._start_all()
-            announcement = asyncio.ensure_future(announce(self._codes)) if announce else None
-            await self._end_of_nodes(None if announce else PROGRESS_INTERVAL)
-            if announcement:
-                await announcement
-            await self._end_servers()
+            os.makedirs(self.run_dir or self._runs, exist_ok=True)
+            if not self.run_dir:
+                base, latest = time.strftime("%Y%m%d-%H%M%S"), Path(self._runs, "latest")
+                for name in (base, *(f"{base}-{count}" for count in range(2, 100))):
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(f"{self._runs}/{name}")
+                        break
+                latest.unlink(missing_ok=True)
+                latest.symlink_to(name)
+                self.run_dir = f"{self._runs}/{name}"
+            self.run_dir = os.path.realpath(self.run_dir)
+            copy = Path(self.run_dir, "cluster.yaml")
+            if not copy.exists() or copy.read_bytes() != self._text:
+                copy.write_bytes(self._text)
+        except OSError as error:
+            raise Failure(f"there can be no folder of the run: {error.filename}: {error.strerror}") from None
+
+    def log(self, name: str) -> str:
+        return f"{self.run_dir}/{name}.log"
+
+    def seconds(self) -> str:
+        return f"{int(time.time() - self.began)} s"
+
+    def states(self) -> dict[str, str]:
+        """What the nodes say of themselves; the words may come from other machines. A node without a network (backend
+        "null") cannot be asked: it trains once it writes metrics."""
+        if self.file["backend"] == "null":
+            metrics = {name: Path(f"{self.run_dir}/{name}.metrics.jsonl") for name in self.nodes}
+            began = [name for name, file in metrics.items() if file.exists() and file.stat().st_mtime > self.began]
+            return dict.fromkeys(began, "training")
+        command = [self.cli, "status", "--config", self.cluster, "--json", "--timeout-ms", "1000"]
+        known = (*TAKES_PART, "joining", "stale", "waiting")
+        with contextlib.suppress(OSError, ValueError):
+            nodes = json.loads(subprocess.run(command, capture_output=True, check=False).stdout)["nodes"]
+            states = {node["name"]: node.get("status", {}).get("state") for node in nodes}
+            return {name: state for name, state in states.items() if state in known}
+        return {}
+
+    def supervise(self, view: Iterator[float]) -> int:
+        """Until the last node has ended, and then the servers. The view shows what nodes do: it is continued after as
+        many seconds as it asks for, and when they have ended. Returns the exit code of the run."""
+        self.codes: dict[str, int] = {}  # of the nodes that have ended, and of the servers that have failed
+        self._running: dict[Process, tuple[subprocess.Popen[bytes], int]] = {}  # and where its part of its log begins
+        self._shown: dict[tuple[int, str], str] = {}  # exit code and last line, of which node or server
+        self._vain = False  # a server has never served: the nodes would wait for it, or find one of another run
+        self._signals: list[int] = []
+        self._wakeup, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it, and a script for a job with &
+                signal.signal(number, lambda *_: None)
+        try:
+            self._records.write("run", str(os.getpid()), os.getpid(), self.run_dir)
+            self._start_all()
+            self.lock.close()
+            self._await_nodes(view)
+            self._end_servers()
             return self._result()
         finally:
-            for left in (self._nodes, self._servers):  # after a failure
-                await end_all(list(left))
-            with await records.lock():  # stop.sh waits for the end of this process, whose last lines are written now
-                records.forget()
-
-    def _take_signal(self, number: int) -> None:
-        self._signals.append(number)
-        self._changed.set()
+            for names in (self.nodes, self.servers):  # after a failure
+                end_all(self._left(names))
+            with self._records.lock():  # stop.sh waits for the end of this process, whose last lines are written now
+                self._records.forget()
 
     def _start_all(self) -> None:
-        run = self._run
-        servers = f"{len(run.servers)} server(s) and " if run.servers else ""
-        tell(mark=f"== run: {servers}{len(run.nodes)} node(s) of {run.cluster}", colour=1)
-        for name in run.servers:
-            self._start(name, [run.cli, "kvserver", "--config", run.cluster, "--name", name])
-        for name in run.nodes:
-            threads = str(run.threads(name))
-            command = [run.trainer, "--config", run.cluster, "--name", name, "--run-dir", run.run_dir]
-            if not any(argument.partition("=")[0] == "--threads" for argument in run.arguments):
-                command += ["--threads", threads]
-            self._start(name, command + run.arguments, threads)
+        servers = f"{len(self.servers)} server(s) and " if self.servers else ""
+        tell(mark=f"== run: {servers}{len(self.nodes)} node(s) of {self.cluster}", colour=1)
+        for name in self.servers:
+            self._start(name, [self.cli, "kvserver", "--config", self.cluster, "--name", name])
+        for name in self.nodes:
+            # As many as cores; a node without cores gets its share of the machine, or of this command's CPU quota.
+            processors = self.file["processors"]
+            threads = min(len(self._cores[name]), processors) or max(1, processors // len(self.file["nodes"]))
+            command = [self._trainer, "--config", self.cluster, "--name", name, "--run-dir", self.run_dir]
+            if not any(option.partition("=")[0] == "--threads" for option in self._trainer_options):
+                command += ["--threads", str(threads)]
+            self._start(name, command + self._trainer_options, threads)
 
-    def _start(self, name: str, command: list[str], threads: str = "") -> None:
+    def _start(self, name: str, command: list[str], threads: int = 0) -> None:
         """Starts, pins and records a process: a node with so many threads, or a server."""
-        path, cores, allowed = self._run.log(name), self._run.cores[name], os.sched_getaffinity(0)
-        pinned = f"cores {','.join(map(str, cores))}, " if cores else ""
-        try:
-            os.sched_setaffinity(0, cores or allowed)  # the new process takes it over
-        except OSError:
-            warn(f"{name}: this machine has no {pinned}not pinned")
-            pinned = ""
-        environment = {**os.environ, **({"OMP_NUM_THREADS": threads} if threads else {})}
-        try:
-            with open(path, "ab") as log:
-                begin = log.tell()
+        path, environment = self.log(name), {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
+        with open(path, "ab") as log:
+            begin = log.tell()
+            try:
                 program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
-                                           preexec_fn=_become_group)  # fmt: skip
-        except OSError as error:
-            warn(f"{name}: cannot be started: {error.filename or command[0]}: {error.strerror}")
-            return self._report(name, not threads, 1, os.path.getsize(path) if os.path.exists(path) else 0)
-        finally:
-            os.sched_setaffinity(0, allowed)
+                                           preexec_fn=partial(become_group, self._cores[name]))  # fmt: skip
+            except OSError as error:
+                warn(f"{name}: cannot be started: {error.filename}: {error.strerror}")
+                return self._report(name, 1, begin)
         process = Process(name, program.pid)
-        (self._nodes if threads else self._servers).append(process)
-        self._watches.append(asyncio.ensure_future(self._watch(process, program, begin)))
-        self._records.write("node" if threads else "server", name, program.pid, self._run.run_dir)
-        kind, share = ("", f"{threads} thread(s), ") if threads else ("server, ", "")
-        say(f"{name}: {kind}pid {program.pid}, {pinned}{share}log {min(path, os.path.relpath(path), key=len)}")
+        self._running[process] = program, begin
+        self._records.write("node" if threads else "server", name, program.pid, self.run_dir)
+        pinned = ",".join(map(str, sorted(os.sched_getaffinity(program.pid) if self._cores[name] else ())))
+        say(f"{name}: {'' if threads else 'server, '}pid {program.pid}, {pinned and f'cores {pinned}, '}"
+            f"{threads and f'{threads} thread(s), ' or ''}log {min(path, os.path.relpath(path), key=len)}")  # fmt: skip
 
-    async def _watch(self, process: Process, program: subprocess.Popen[bytes], begin: int) -> None:
-        await process.ended()
-        code, is_server = program.wait(), process in self._servers
-        (self._servers if is_server else self._nodes).remove(process)
-        self._report(process.name, is_server, code if code >= 0 else 128 - code, begin)
-        self._changed.set()
-
-    def _report(self, name: str, is_server: bool, code: int, begin: int) -> None:
+    def _report(self, name: str, code: int, begin: int) -> None:
         """It has ended; its part of the log begins at that byte. No server should end before it is told to: one that
         gives up by itself is a failure of the run, and one that a signal ends may have replicas."""
-        log, stopped, seconds = self._run.log(name), code in (130, 143), f"{int(time.monotonic() - self._began)} s"
+        log, is_server = self.log(name), name in self.servers
         if not is_server:
-            self._codes[name] = code
-        elif not stopped and (code < 128 or not self._run.nodes):
-            self._failed_servers[name] = code
-            served = False
-            with contextlib.suppress(OSError):
-                served = b"listens on port" in Path(log).read_bytes()[begin:]
-            self._nodes_are_vain |= code == 2 or not served
-        if stopped and is_server:
-            ok(f"{name}: server stopped ({seconds})")
-        elif stopped:
-            say(f"{name}: ended by SIG{'INT' if code == 130 else 'TERM'} ({seconds})")
-        elif code == 0 and not is_server:
-            ok(f"{name}: done ({seconds})")
-        else:
-            say_it, what = (warn, f"{name}: server") if is_server else (fail, name)
-            last = "".join(last_lines(log, begin, 1))
-            if (same := self._ends.setdefault((code, last), name)) != name and last:
-                return say_it(f"{what}: {how_it_ended(code)} after {seconds}, with the last line of {same}; {log}")
-            say_it(f"{what}: {how_it_ended(code)} after {seconds}; the end of {log}:")
-            show_end(log, begin, 5)
+            self.codes[name] = code
+        elif code not in STOPPED and (code < 128 or not self.nodes):
+            self.codes[name] = code
+            self._vain |= b"listens on port" not in Path(log).read_bytes()[begin:]
+        if code in STOPPED or (code == 0 and not is_server):
+            how = "server stopped" if is_server else "done" if code == 0 else f"ended by SIG{SIGNALS[code]}"
+            return (ok if is_server or code == 0 else say)(f"{name}: {how} ({self.seconds()})")
+        how = f"ended by signal {code - 128} ({SIGNALS[code]})" if code in SIGNALS else f"exit code {code}"
+        say_it, what = (warn, f"{name}: server: {how}") if is_server else (fail, f"{name}: {how}")
+        last = "".join(last_lines(log, begin, 1))
+        if (same := self._shown.setdefault((code, last), name)) != name and last:
+            return say_it(f"{what} after {self.seconds()}, with the last line of {same}; {log}")
+        say_it(f"{what} after {self.seconds()}; the end of {log}:")
+        show_end(log, begin, 5)
 
-    async def _change(self, seconds: float | None = None) -> bool:
-        """Waits for the next end of a process, or signal. False: there was none in that time."""
-        self._changed.clear()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
-        return self._changed.is_set()
+    def _wait(self, seconds: float | None) -> bool:
+        """For the end of a process, or a signal. False: there was none in that time."""
+        ready = select.select([self._wakeup, *(process.fd for process in self._running)], [], [], seconds)[0]
+        if self._wakeup in ready:
+            self._signals += os.read(self._wakeup, 1024)
+        for process in [process for process in self._running if process.fd in ready]:
+            program, begin = self._running.pop(process)
+            code = program.wait()
+            self._report(process.name, code if code >= 0 else 128 - code, begin)
+        return bool(ready)
 
-    async def _end_of_nodes(self, interval: float | None) -> None:
-        """Until the last node has ended; without nodes, until the last server has, or is to."""
-        run, stopping = self._run, False
-        while self._nodes or not (run.nodes or self._signals or not self._servers):
-            if self._nodes and not stopping and (self._signals or self._nodes_are_vain):
-                stopping = True
+    def _left(self, names: list[str]) -> list[Process]:
+        """Those that still run."""
+        self._wait(0)
+        return [process for process in self._running if process.name in names]
+
+    def progress(self) -> Iterator[float]:
+        """The view of the foreground."""
+        while True:
+            yield PROGRESS_INTERVAL
+            if self._left(self.nodes) and (progress := progress_of(self.run_dir, self.nodes)):
+                say(f"{self.seconds()}: {progress}")
+
+    def _await_nodes(self, view: Iterator[float]) -> None:
+        """Until the last node has ended; in a run of servers alone, until the last of them has."""
+        names, pause = self.nodes or self.servers, next(view, None)
+        while self._left(names):
+            if self._signals or (self._vain and self.nodes):
                 if not self._signals:
                     warn("ends the nodes: not all servers have started")
-                await end_all(list(self._nodes))
-            elif not await self._change(interval) and (progress := progress_of(run.run_dir, run.nodes)):
-                say(f"{int(time.monotonic() - self._began)} s: {progress}")
+                with self._records.lock():
+                    end_all(self._left(names))
+            elif not self._wait(pause):
+                pause = next(view, None)
+        next(view, None)
 
-    async def _end_servers(self) -> None:
+    def _end_servers(self) -> None:
         """The last run.sh with nodes of the cluster file ends its servers, also those of other run.sh. While nodes of
         another run.sh still use them, one with servers of its own waits (a signal ends the wait, and these servers),
         and one without servers leaves that to the others."""
-        run, records, told, signals = self._run, self._records, False, len(self._signals)
-        while records.running("server", None if run.nodes else run.servers):
-            with await records.lock():  # no other run.sh is about to start nodes
-                others = records.running("node") if run.nodes else []
-                signalled = len(self._signals) > signals
-                if others and signalled:
-                    warn(f"ends its servers under the nodes of another run.sh: {names_of(others)}")
-                if signalled or not others:
-                    await end_all(records.running("server", None if run.nodes and not others else run.servers))
-                    break
-            if not self._servers:
-                say(f"the servers continue for the nodes of another run.sh: {names_of(others)}")
-                break
-            if not told:
-                say(f"waits with its servers until the nodes of another run.sh have ended: {names_of(others)}")
-            told = True
-            await self._change(0.2)
-        while self._servers:
-            await self._change()
+        signals, waits = len(self._signals), False
+        while self.nodes and self._records.running("server"):
+            with self._records.lock():  # no other run.sh is about to start nodes
+                others, own = names_of(self._records.running("node")), self._left(self.servers)
+                if not others:
+                    return end_all(self._records.running("server"))
+                if len(self._signals) > signals:
+                    warn(f"ends its servers under the nodes of another run.sh: {others}")
+                    return end_all(own)
+            if not own:
+                return say(f"the servers continue for the nodes of another run.sh: {others}")
+            if not waits:
+                say(f"waits with its servers until the nodes of another run.sh have ended: {others}")
+            waits = True
+            self._wait(0.2)
 
     def _result(self) -> int:
         """Says how the run has ended. Returns the exit code."""
-        run, where = self._run, f"; {self._run.run_dir}"
-        stopped = [code for code in self._codes.values() if code in (130, 143)]
-        failed = [code for code in self._codes.values() if code not in (0, 130, 143)]
+        self._wait(0)
         if self._signals:
-            return 130 if self._signals[-1] == signal.SIGINT else 143
-        if self._failed_servers:
-            fail(f"server(s) failed: {' '.join(self._failed_servers)}" + ("" if failed else where))
+            return 128 + self._signals[-1]
+        where = f"; {self.run_dir}"
+        servers = [name for name in self.servers if name in self.codes]
+        failed = [name for name in self.nodes if self.codes[name] not in (0, *STOPPED)]
+        if servers:
+            fail(f"server(s) failed: {' '.join(servers)}{'' if failed else where}")
         if failed:
-            fail(f"{len(failed)} of {len(run.nodes)} node(s) failed{where}")
-        if codes := {*failed, *self._failed_servers.values()}:
-            return 2 if codes == {2} else 1
-        if stopped:
-            warn(f"{len(stopped)} of {len(run.nodes)} node(s) stopped{where}")
+            fail(f"{len(failed)} of {len(self.nodes)} node(s) failed{where}")
+        if servers or failed:
+            return 2 if {self.codes[name] for name in servers + failed} == {2} else 1
+        if stopped := sum(code in STOPPED for code in self.codes.values()):
+            warn(f"{stopped} of {len(self.nodes)} node(s) stopped{where}")
             return 143
-        names = " ".join(run.servers)
-        ok((f"all {len(run.nodes)} node(s) succeeded" if run.nodes else f"server(s) ended: {names}") + where)
+        ok(f"all {len(self.nodes)} node(s) succeeded{where}" if self.nodes
+           else f"server(s) ended: {' '.join(self.servers)}{where}")  # fmt: skip
         return 0
