@@ -149,7 +149,7 @@ def stop(parser: Arguments, options: argparse.Namespace, words: list[str]) -> in
     records = Records(options.states, options.cluster)
     with records.lock():
         supervisors = records.running("run")
-        if not records.running("*"):
+        if not records.running():
             if not os.path.exists(options.cluster):
                 parser.error(f"there is no file {options.cluster}, and nothing that was started for it")
             if os.access(options.cli, os.X_OK):

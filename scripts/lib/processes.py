@@ -26,12 +26,11 @@ GRACE = 10  # seconds from SIGTERM to SIGKILL
 
 def start_of(pid: int) -> str | None:
     """Start time in clock ticks since boot; None when the process has ended, also when it waits to be reaped."""
-    try:
+    with contextlib.suppress(OSError):
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    fields = stat.rpartition(") ")[2].split()  # the name before it may hold spaces; field 3 is the first here
-    return None if fields[0] in "ZX" else fields[19]
+        fields = stat.rpartition(") ")[2].split()  # the name before it may hold spaces; field 3 is the first here
+        return None if fields[0] in "ZX" else fields[19]
+    return None
 
 
 class Process:
@@ -79,8 +78,8 @@ class Records:
         self._key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
 
     def lock(self) -> socket.socket:
-        """Against every other run.sh and stop.sh of the file, until it is closed; after 20 s without it. Under it nodes
-        are started and servers ended: a second SIGTERM ends a server at once, without its last snapshot."""
+        """Against every other run.sh and stop.sh of the file, until it is closed; after 20 s without it. Under it
+        processes are started and ended: a second SIGTERM ends a server at once, without its last snapshot."""
         name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         for _ in range(1000):
             with contextlib.suppress(OSError):
@@ -97,20 +96,19 @@ class Records:
         file = self._root / f"{self._key}.{kind}.{name}"
         file.write_text(json.dumps([pid, start_of(pid), BOOT, run_dir]), encoding="ascii")
 
-    def running(self, kind: str, names: Iterable[str] | None = None) -> list[Process]:
-        """All of that kind, or those of these names."""
+    def running(self, kind: str = "*") -> list[Process]:
         found = []
         for file in self.files(kind):
             with contextlib.suppress(OSError, ValueError):  # it has ended, or the record is just being written
                 pid, start, boot, run_dir = json.loads(file.read_text(encoding="ascii"))
                 process = Process(file.name.split(".", 2)[2], pid, run_dir)
-                if (boot, start) == (BOOT, start_of(pid)) and (names is None or process.name in names):
+                if (boot, start) == (BOOT, start_of(pid)):
                     found.append(process)
         return found
 
     def forget(self) -> None:
         """Under the lock: drops the records of what has ended, and of this process."""
-        kept = [process.name for process in self.running("*") if process.pid != os.getpid()]
+        kept = [process.name for process in self.running() if process.pid != os.getpid()]
         for file in self.files():
             if file.name.split(".", 2)[2] not in kept:
                 file.unlink(missing_ok=True)

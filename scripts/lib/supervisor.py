@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from typing import Any
 from lib.messages import Failure, UsageError, fail, last_lines, ok, say, show_end, tell, warn
 from lib.processes import Process, Records, end_all, names_of
 
-PROGRESS_INTERVAL = 10.0  # seconds
+PROGRESS_INTERVAL, LONG = 10.0, 1e6  # seconds
 TAKES_PART = ("training", "finished")
 STOPPED = (130, 143)  # exit codes after SIGINT and SIGTERM
 SIGNALS = {number + 128: number.name[3:] for number in signal.Signals}  # by exit code
@@ -56,6 +55,7 @@ def become_group(cores: list[int]) -> None:
     """In the new process. A Ctrl-C in the terminal reaches it through run.sh alone, once. It gets no session of its
     own: the autogroup of Linux divides each core among sessions, and a network thread of a node would wait for whole
     slices of the other nodes (four nodes on two cores: .03 blends a step, and .45 in one session)."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.setpgid(0, 0)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the program is ready to read its file again
     with contextlib.suppress(OSError):  # no cores, or none that this machine has, of which `dpwa config` warns
@@ -68,7 +68,7 @@ class Run:
     def __init__(self, options: Any, trainer_options: list[str]) -> None:
         """Refuses what is wrong before anything is written, but for the copy of a file that comes through a pipe."""
         self.cluster, self.run_dir, self.cli, self._runs = options.cluster, options.run_dir, options.cli, options.runs
-        self._trainer, self._trainer_options = options.trainer, trainer_options
+        self._trainer, self._trainer_options, self.began = options.trainer, trainer_options, time.time()
         # What is open in this process alone, such as <(...) of a shell, counts as a pipe.
         piped = self.cluster.startswith(("/dev/stdin", "/dev/fd/", "/proc/self/fd/")) or Path(self.cluster).is_fifo()
         if piped and options.only:
@@ -91,10 +91,10 @@ class Run:
             self.make_folder()
             self.cluster = f"{self.run_dir}/cluster.yaml"  # relative paths in it start there
             say(f"the cluster file came through a pipe: {self.cluster}")
-        self._records, self.began = Records(options.states, self.cluster), time.time()
+        self._records = Records(options.states, self.cluster)
         self.lock = self._records.lock()  # until all are started
         self.how_to_end = f"{os.path.dirname(options.script) or '.'}/stop.sh {self.cluster} ends them"
-        others = self._records.running("*")
+        others = self._records.running()
         if running := [other for other in others if other.name in self.servers + self.nodes]:
             raise Failure(f"already running: {names_of(running)} ({self.how_to_end})")
         config(self.cli, *(["check", self.cluster, "--name", name] for name in self.nodes + self.servers))
@@ -155,15 +155,14 @@ class Run:
         self._shown: dict[tuple[int, str], str] = {}  # exit code and last line, of which node or server
         self._vain = False  # a server has never served: the nodes would wait for it, or find one of another run
         self._signals: list[int] = []
-        self._wakeup, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        signal.set_wakeup_fd(writer)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it, and a script for a job with &
-                signal.signal(number, lambda *_: None)
+        # The caller may have some ignored, as nohup does, and a script for what it starts with &.
+        heeded = (signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        self._heeded = [number for number in heeded if signal.getsignal(number) is not signal.SIG_IGN]
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._heeded)  # for _wait()
         try:
-            self._records.write("run", str(os.getpid()), os.getpid(), self.run_dir)
-            self._start_all()
-            self.lock.close()
+            with self.lock:
+                self._records.write("run", str(os.getpid()), os.getpid(), self.run_dir)
+                self._start_all()
             self._await_nodes(view)
             self._end_servers()
             return self._result()
@@ -201,9 +200,10 @@ class Run:
         process = Process(name, program.pid)
         self._running[process] = program, begin
         self._records.write("node" if threads else "server", name, program.pid, self.run_dir)
-        pinned = ",".join(map(str, sorted(os.sched_getaffinity(program.pid) if self._cores[name] else ())))
-        say(f"{name}: {'' if threads else 'server, '}pid {program.pid}, {pinned and f'cores {pinned}, '}"
-            f"{threads and f'{threads} thread(s), ' or ''}log {min(path, os.path.relpath(path), key=len)}")  # fmt: skip
+        cores = sorted(os.sched_getaffinity(program.pid)) if self._cores[name] else []
+        words = ("" if threads else "server", f"pid {program.pid}", cores and f"cores {','.join(map(str, cores))}",
+                 threads and f"{threads} thread(s)", f"log {min(path, os.path.relpath(path), key=len)}")  # fmt: skip
+        say(f"{name}: {', '.join(filter(None, words))}")
 
     def _report(self, name: str, code: int, begin: int) -> None:
         """It has ended; its part of the log begins at that byte. No server should end before it is told to: one that
@@ -225,16 +225,16 @@ class Run:
         say_it(f"{what} after {self.seconds()}; the end of {log}:")
         show_end(log, begin, 5)
 
-    def _wait(self, seconds: float | None) -> bool:
+    def _wait(self, seconds: float) -> bool:
         """For the end of a process, or a signal. False: there was none in that time."""
-        ready = select.select([self._wakeup, *(process.fd for process in self._running)], [], [], seconds)[0]
-        if self._wakeup in ready:
-            self._signals += os.read(self._wakeup, 1024)
-        for process in [process for process in self._running if process.fd in ready]:
-            program, begin = self._running.pop(process)
-            code = program.wait()
-            self._report(process.name, code if code >= 0 else 128 - code, begin)
-        return bool(ready)
+        taken = signal.sigtimedwait(self._heeded, seconds)
+        if taken and taken.si_signo != signal.SIGCHLD:
+            self._signals.append(taken.si_signo)
+        for process, (program, begin) in list(self._running.items()):
+            if (code := program.poll()) is not None:
+                del self._running[process]
+                self._report(process.name, code if code >= 0 else 128 - code, begin)
+        return taken is not None
 
     def _left(self, names: list[str]) -> list[Process]:
         """Those that still run."""
@@ -250,7 +250,7 @@ class Run:
 
     def _await_nodes(self, view: Iterator[float]) -> None:
         """Until the last node has ended; in a run of servers alone, until the last of them has."""
-        names, pause = self.nodes or self.servers, next(view, None)
+        names, pause = self.nodes or self.servers, next(view, LONG)
         while self._left(names):
             if self._signals or (self._vain and self.nodes):
                 if not self._signals:
@@ -258,7 +258,7 @@ class Run:
                 with self._records.lock():
                     end_all(self._left(names))
             elif not self._wait(pause):
-                pause = next(view, None)
+                pause = next(view, LONG)
         next(view, None)
 
     def _end_servers(self) -> None:
@@ -285,7 +285,7 @@ class Run:
         """Says how the run has ended. Returns the exit code."""
         self._wait(0)
         if self._signals:
-            return 128 + self._signals[-1]
+            return 130 if self._signals[-1] == signal.SIGINT else 143
         where = f"; {self.run_dir}"
         servers = [name for name in self.servers if name in self.codes]
         failed = [name for name in self.nodes if self.codes[name] not in (0, *STOPPED)]

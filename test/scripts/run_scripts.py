@@ -159,7 +159,8 @@ class Scripts(unittest.TestCase):
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=240, check=False)
 
     def running(self, kind: str = "*", *names: str) -> list[Process]:
-        return Records(STATES, str(self.cluster)).running(kind, names or None)
+        found = Records(STATES, str(self.cluster)).running(kind)
+        return [process for process in found if not names or process.name in names]
 
     def recorded(self) -> bool:
         """Whether there are records of processes, running or not."""
