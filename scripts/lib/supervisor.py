@@ -189,14 +189,15 @@ class Run:
     def _start(self, name: str, command: list[str], threads: int = 0) -> None:
         """Starts, pins and records a process: a node with so many threads, or a server."""
         path, environment = self.log(name), {**os.environ, **({"OMP_NUM_THREADS": str(threads)} if threads else {})}
-        with open(path, "ab") as log:
-            begin = log.tell()
-            try:
+        begin = 0
+        try:
+            with open(path, "ab") as log:
+                begin = log.tell()
                 program = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
                                            preexec_fn=partial(become_group, self._cores[name]))  # fmt: skip
-            except OSError as error:
-                warn(f"{name}: cannot be started: {error.filename}: {error.strerror}")
-                return self._report(name, 1, begin)
+        except OSError as error:
+            warn(f"{name}: cannot be started: {error.filename}: {error.strerror}")
+            return self._report(name, 1, begin)
         process = Process(name, program.pid)
         self._running[process] = program, begin
         self._records.write("node" if threads else "server", name, program.pid, self.run_dir)
@@ -213,7 +214,10 @@ class Run:
             self.codes[name] = code
         elif code not in STOPPED and (code < 128 or not self.nodes):
             self.codes[name] = code
-            self._vain |= b"listens on port" not in Path(log).read_bytes()[begin:]
+            served = False
+            with contextlib.suppress(OSError):
+                served = b"listens on port" in Path(log).read_bytes()[begin:]
+            self._vain |= code == 2 or not served
         if code in STOPPED or (code == 0 and not is_server):
             how = "server stopped" if is_server else "done" if code == 0 else f"ended by SIG{SIGNALS[code]}"
             return (ok if is_server or code == 0 else say)(f"{name}: {how} ({self.seconds()})")
