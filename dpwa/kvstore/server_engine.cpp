@@ -256,6 +256,12 @@ void ServerEngine::tell_lost(TimePoint now) {
   const EpochNews news{epoch_after(epoch(), lost)};
   for (const WorkerEntry& worker : epoch().workers) outgoing_.push_back({worker.id.name, 0, news});
   for (const MemberId& worker : epoch().at_end) outgoing_.push_back({worker.name, 0, news});
+  // Those that wait to be admitted, perhaps since before this was known.
+  for (const MemberId& member : watch_.hears(now)) {
+    if (epoch().server(member.name) || epoch().has(member)) continue;
+    if (auto answer = refusal(member, now))
+      outgoing_.push_back({member.name, 0, *std::move(answer)});
+  }
 }
 
 // Its requests tell a worker of it. One that makes none would not get past the snapshot.

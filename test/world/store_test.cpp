@@ -61,6 +61,51 @@ bool happen(const Fault& fault, VirtualStore& store, std::size_t servers, bool c
   return of_server || !(ends || fault.kind == start);
 }
 
+// All machines run, and hear one another.
+void recover(VirtualStore& store) {
+  World& world = store.world();
+  world.heal();
+  for (std::size_t machine = 0; machine < world.machines(); ++machine) {
+    world.wake(machine);
+    if (store.lives() < VirtualStore::max_lives) world.start(machine);
+  }
+}
+
+std::vector<std::uint64_t> clocks(const VirtualStore& store, std::size_t workers) {
+  std::vector<std::uint64_t> all;
+  for (std::size_t worker = 0; worker < workers; ++worker) all.push_back(store.clock(worker));
+  return all;
+}
+
+// Any server may end at any time, and with it the values that nobody else has.
+std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_t seed) {
+  const StoreOptions options = options_of(schedule, seed);
+  VirtualStore store(options);
+  for (std::size_t worker = 0; worker < options.workers; ++worker) store.slow_down(worker, 5);
+  Duration now{};
+  Traps none;
+  for (const Fault& fault : schedule.faults) {
+    store.run(fault.at - now);
+    now = fault.at;
+    const bool starts = fault.kind == Fault::Kind::start || fault.kind == Fault::Kind::replace;
+    if (fault.is_of_groups() || (starts && store.lives() == VirtualStore::max_lives)) continue;
+    testing::happen(fault, store.world(), none);
+  }
+  recover(store);
+  store.run(8s);
+  recover(store);  // those that were told that the run is over, too
+  store.run(12s);
+  const std::vector<std::uint64_t> before = clocks(store, options.workers);
+  store.run(3s);
+  std::vector<std::string> problems = store.failures();
+  for (std::size_t worker = 0; worker < options.workers; ++worker) {
+    const bool runs = store.world().runs(options.servers + worker);
+    if (runs && store.clock(worker) <= before[worker] && !store.told_why(worker))
+      problems.push_back("w" + std::to_string(worker) + " neither goes on nor is told why");
+  }
+  return problems;
+}
+
 std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
   const StoreOptions options = options_of(schedule, seed);
   VirtualStore store(options);
@@ -73,20 +118,13 @@ std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
     // What is about to be decided may have left the other copy out.
     if (happen(fault, store, options.servers, now - disturbed > 2s)) disturbed = now;
   }
-  World& world = store.world();
-  world.heal();
-  for (std::size_t machine = 0; machine < world.machines(); ++machine) {
-    world.wake(machine);
-    if (store.lives() < VirtualStore::max_lives) world.start(machine);
-  }
+  recover(store);
   store.run(12s);
-  std::vector<std::uint64_t> before;
-  for (std::size_t worker = 0; worker < options.workers; ++worker)
-    before.push_back(store.clock(worker));
+  const std::vector<std::uint64_t> before = clocks(store, options.workers);
   store.run(3s);
   std::vector<std::string> problems;
   for (std::size_t worker = 0; worker < options.workers; ++worker) {
-    if (world.runs(options.servers + worker) && store.clock(worker) <= before[worker])
+    if (store.world().runs(options.servers + worker) && store.clock(worker) <= before[worker])
       problems.push_back("w" + std::to_string(worker) + " does not go on");
   }
   store.quiesce(4s);
@@ -97,8 +135,9 @@ std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a store counts each push once, whatever happens, and all go on afterwards") {
-  const Seeds seeds(test::sanitized ? 6 : 60);
+using Play = std::vector<std::string> (*)(const Schedule&, std::uint64_t seed);
+void try_all(std::uint64_t count, Play play) {
+  const Seeds seeds(count);
   std::uint64_t failed = 0;
   for (std::uint64_t seed = seeds.first; seed < seeds.end && failed < 5; ++seed) {
     const Schedule schedule = draw(seed);
@@ -108,6 +147,14 @@ TEST_CASE("a store counts each push once, whatever happens, and all go on afterw
     ++failed;
     report(seed, schedule, std::move(problems), again);
   }
+}
+
+TEST_CASE("a store counts each push once, whatever happens, and all go on afterwards") {
+  try_all(test::sanitized ? 6 : 60, play);
+}
+
+TEST_CASE("when servers end with the only values, each worker goes on or is told that they did") {
+  try_all(test::sanitized ? 6 : 60, play_with_losses);
 }
 
 }  // namespace dpwa::world::testing

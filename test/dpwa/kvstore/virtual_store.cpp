@@ -264,6 +264,7 @@ void VirtualStore::handle_events(std::size_t at) {
   for (const WorkerEngine::Event& event : worker.engine->take_events()) {
     if (const auto* joined = std::get_if<WorkerEngine::Joined>(&event)) {
       worker.joined = true;
+      worker.told = false;
       worker.computing = false;
       worker.clock = joined->first_step;
       if (worker.created == options_.keys + options_.unused_keys) ask_for_values(at);
@@ -292,6 +293,13 @@ void VirtualStore::handle_events(std::size_t at) {
     } else if (const auto* number = std::get_if<WorkerEngine::Renumbered>(&event)) {
       worker.incarnation = number->incarnation;
       rows_[{"w" + std::to_string(at), worker.incarnation}] = worker.row;
+    } else if (std::holds_alternative<WorkerEngine::RunOver>(event)) {
+      worker.told = true;
+      if (serves_all(worker.engine->epoch().run))
+        failures_.push_back("worker " + std::to_string(at) + " is told a lie");
+      worker.environment->after({}, [=, this] { kill_worker(at); });  // the process ends
+    } else if (std::holds_alternative<WorkerEngine::Refused>(event)) {
+      worker.told = true;
     } else if (const auto* failed = std::get_if<WorkerEngine::Failed>(&event)) {
       failures_.push_back("worker " + std::to_string(at) + ": " + failed->problem);
     }

@@ -99,6 +99,8 @@ class VirtualStore {
   // Whether it has taken the final values.
   bool has_finished(std::size_t worker) const { return workers_[worker].finished; }
   std::size_t times_left_out(std::size_t worker) const { return workers_[worker].left_out; }
+  // Whether this process has been told that the run is over, or that it is not admitted and why.
+  bool told_why(std::size_t worker) const { return workers_[worker].told; }
   // By how many steps a worker that began one was ahead of the last.
   std::uint64_t largest_lead() const { return largest_lead_; }
   const std::vector<std::string>& failures() const { return failures_; }
@@ -106,6 +108,8 @@ class VirtualStore {
   std::vector<double> values(std::uint64_t key) const;
   // The primary and the backup of each key hold the same bits.
   bool replicas_agree() const;
+  // Each key has a primary, in the last epoch, which is of this run.
+  bool serves_all(std::uint64_t run) const;
   // What is wrong with the values, given what was answered; empty: nothing.
   std::string problem() const;
   double now_ms() const;
@@ -135,6 +139,7 @@ class VirtualStore {
     bool hangs = false;
     bool finishing = false;
     bool finished = false;
+    bool told = false;
     bool computing = false;
     double slowness = 1;
     std::set<std::uint64_t> missing;  // keys whose pull is awaited

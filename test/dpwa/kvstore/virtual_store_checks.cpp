@@ -66,6 +66,26 @@ std::vector<double> VirtualStore::values(std::uint64_t key) const {
   return {};
 }
 
+// A server in an earlier epoch than others has values of its own, without the last updates.
+bool VirtualStore::serves_all(std::uint64_t run) const {
+  std::uint64_t last = 0;
+  for (const Worker& worker : workers_)
+    if (worker.engine) last = std::max(last, worker.engine->epoch().number);
+  for (const Server& server : servers_)
+    if (server.engine) last = std::max(last, server.engine->epoch().number);
+  const auto serves = [&](std::size_t at) {
+    if (!servers_[at].engine || world_.frozen(at)) return false;
+    const Epoch& epoch = servers_[at].engine->epoch();
+    return epoch.number == last && epoch.run == run && epoch.has(servers_[at].engine->self()) &&
+           epoch.servers[at].state == ServerState::up;
+  };
+  for (std::size_t home = 0; home < servers_.size(); ++home) {
+    const std::size_t other = options_.replicas ? (home + 1) % servers_.size() : home;
+    if (!serves(home) && !serves(other)) return false;
+  }
+  return true;
+}
+
 bool VirtualStore::replicas_agree() const {
   for (std::uint64_t key = 0; key < options_.keys; ++key) {
     const SliceId id{static_cast<std::int64_t>(key), 0};
