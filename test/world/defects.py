@@ -25,6 +25,8 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 VIEWS = "at most one group goes on*"
 GOSSIP = "nodes that gossip mix one origin*"
+STORE = "a store counts each push once*"
+LOSSES = "when servers end with the only values*"
 LONGEST = 120  # seconds of one seed: then it hangs
 
 VIEW = "dpwa/members/view.cpp"
@@ -39,6 +41,13 @@ START_UP = "dpwa/engine/start_up.cpp"
 LINEAGE = "dpwa/rules/lineage.cpp"
 PULLS = "dpwa/engine/pull_engine.cpp"
 FINAL = "dpwa/engine/final_average.cpp"
+EPOCH = "dpwa/kvstore/epoch.cpp"
+EPOCHS = "dpwa/kvstore/epoch_engine.cpp"
+NEXT_EPOCH = "dpwa/kvstore/next_epoch.cpp"
+SERVER = "dpwa/kvstore/server_engine.cpp"
+WORKER = "dpwa/kvstore/worker_engine.cpp"
+SHARD_ROUNDS = "dpwa/kvstore/shard_rounds.cpp"
+REPLICAS = "dpwa/kvstore/shard_replicas.cpp"
 
 
 @dataclass(frozen=True)
@@ -110,10 +119,10 @@ DEFECTS = (
     Defect("the progress of the first member counts", VIEW, "if (!each.joining) all.add(each.done);",
            "if (&each == &members.front()) all.add(each.done);"),
     Defect("completed operations are repeated", MEMBER,
-           "if (!engine_->progress().has(operation) && !done_before_.has(operation))\n      open", "open"),
+           "if (!engine().progress().has(operation) && !done_before_.has(operation))\n      open", "open"),
     Defect("operations of others are repeated", MEMBER,
-           "if (!engine_->progress().has(operation) && !done_before_.has(operation))\n      open",
-           "if (!engine_->progress().has(operation)) open"),
+           "if (!engine().progress().has(operation) && !done_before_.has(operation))\n      open",
+           "if (!engine().progress().has(operation)) open"),
     Defect("early contributions are dropped", MEMBER, "early_.emplace_back(from, contribution);", "return;"),
     # Joining.
     Defect("one joins before it has caught up", NEXT,
@@ -175,6 +184,42 @@ DEFECTS = (
            "other.awaited = !other.final && !gone && answer.vouched_for;", "other.awaited = false;", test=GOSSIP),
     Defect("one leaves before others have its model", FINAL,
            "      if (!late && std::ranges::any_of(others_, wants)) return Greet{};\n", "", test=GOSSIP),
+    # The store: members.
+    Defect("an epoch of a third", EPOCH, "2 * votes > members ||", "3 * votes > members ||", test=STORE),
+    Defect("an epoch of any half", EPOCH,
+           "return first != epoch.servers.end() && std::ranges::count(voters, first->id) > 0;", "return true;",
+           test=STORE),
+    Defect("an epoch without a server", EPOCH, "  if (votes_of_servers == 0) return false;\n", "", test=STORE),
+    Defect("a new process votes for its former one", EPOCH,
+           "votes = count([&](const MemberId& voter) { return epoch.has(voter); });",
+           "votes = count([&](const MemberId& voter) { return epoch.has(voter) || epoch.has_successor(voter); });",
+           test=STORE),
+    Defect("an accepted epoch is not completed", EPOCHS, "    proposer_->next = message.accepted;\n", "", test=STORE),
+    Defect("an old ballot is voted for", EPOCHS, "message.ballot < promised_ ||", "", test=STORE),
+    Defect("one is admitted that not all servers hear", NEXT_EPOCH,
+           "    if (!heard_by_servers(next, id, now)) continue;\n", "", test=STORE),
+    Defect("a server votes as soon as it is started", SERVER,
+           "epoch().has(self()) || has_listened(now);", "true;", test=LOSSES),
+    Defect("a run is over as soon as a worker tells of it", SERVER,
+           "if (member_ || !has_listened(now)) return {};", "if (member_) return {};", test=STORE),
+    Defect("those that wait are not told that the run is over", SERVER,
+           "    if (auto answer = refusal(member, now))\n"
+           "      outgoing_.push_back({member.name, 0, *std::move(answer)});\n", "",
+           test=LOSSES),
+    # The store: pushes, rounds, replicas.
+    Defect("a push that is sent again counts again", SHARD_ROUNDS,
+           "  if (message.step < next_of(held.clocks, from)) return answer_duplicate(entry, waiter);\n"
+           "  if (message.step < held.round) {", "  if (message.step < held.round) {", test=STORE),
+    Defect("a round does not wait for all", SHARD_ROUNDS, "    if (waits) break;\n",
+           "    if (waits && held.rounds.size() < 2) break;\n", test=STORE),
+    Defect("an update is acknowledged before the backup has it", REPLICAS,
+           "  return epoch_.servers[*backup].state == ServerState::up || all_synced_ ||\n"
+           "         held.backup != Backup::unsynced;\n", "  return false;\n", test=STORE),
+    Defect("a slice that is copied is not kept up to date", REPLICAS,
+           "ServerState::up || all_synced_ ||\n         held.backup != Backup::unsynced;", "ServerState::up;",
+           test=STORE),
+    Defect("requests are not sent to the new primary", WORKER,
+           "  for (auto& [tag, request] : requests_) change(tag, request, State::queued);\n}", "}", test=STORE),
 )
 
 

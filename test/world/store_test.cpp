@@ -78,8 +78,11 @@ std::vector<std::uint64_t> clocks(const VirtualStore& store, std::size_t workers
 }
 
 // Any server may end at any time, and with it the values that nobody else has.
-std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_t seed) {
-  const StoreOptions options = options_of(schedule, seed);
+std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_t seed,
+                                          bool snapshots) {
+  StoreOptions options = options_of(schedule, seed);
+  if (snapshots) options.replicas = false;
+  options.keeps_snapshots = snapshots;
   VirtualStore store(options);
   for (std::size_t worker = 0; worker < options.workers; ++worker) store.slow_down(worker, 5);
   Duration now{};
@@ -98,9 +101,12 @@ std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_
   const std::vector<std::uint64_t> before = clocks(store, options.workers);
   store.run(3s);
   std::vector<std::string> problems = store.failures();
+  if (const std::string twice = store.double_count(); !twice.empty()) problems.push_back(twice);
   for (std::size_t worker = 0; worker < options.workers; ++worker) {
     const bool runs = store.world().runs(options.servers + worker);
-    if (runs && store.clock(worker) <= before[worker] && !store.told_why(worker))
+    const bool goes_on = store.clock(worker) > before[worker];
+    const bool may_stand = store.told_why(worker) && !(snapshots && store.has_snapshot());
+    if (runs && !goes_on && !may_stand)
       problems.push_back("w" + std::to_string(worker) + " neither goes on nor is told why");
   }
   return problems;
@@ -154,7 +160,15 @@ TEST_CASE("a store counts each push once, whatever happens, and all go on afterw
 }
 
 TEST_CASE("when servers end with the only values, each worker goes on or is told that they did") {
-  try_all(test::sanitized ? 6 : 60, play_with_losses);
+  try_all(test::sanitized ? 6 : 60, [](const Schedule& schedule, std::uint64_t seed) {
+    return play_with_losses(schedule, seed, /*snapshots=*/false);
+  });
+}
+
+TEST_CASE("when servers end that keep snapshots, each worker goes on from one or is told why not") {
+  try_all(test::sanitized ? 6 : 60, [](const Schedule& schedule, std::uint64_t seed) {
+    return play_with_losses(schedule, seed, /*snapshots=*/true);
+  });
 }
 
 }  // namespace dpwa::world::testing

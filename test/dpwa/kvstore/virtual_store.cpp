@@ -99,14 +99,10 @@ void VirtualStore::begin_server(std::size_t at, world::Environment& environment)
   options.watch.hung_min = ms(500);
   options.beat = ms(100);
   options.retry = ms(150 + 50 * static_cast<double>(at));
-  options.snapshots = !from_.empty();
+  options.snapshots = options_.keeps_snapshots || !from_.empty();
   server.engine = std::make_unique<ServerEngine>(options, MemberId{name, server.incarnation},
                                                  server_names_, environment.now());
-  if (options.snapshots) {
-    const std::uint32_t number = from_.begin()->second.snapshot;
-    const auto other = static_cast<std::uint32_t>(number + 1 + at);
-    server.engine->set_stock({{1, number - 1}, {1, number}, {1, other}}, true);
-  }
+  if (options.snapshots) list_snapshots(at);
   tick(name);
 }
 
@@ -161,29 +157,12 @@ void VirtualStore::tick(const std::string& name) {
   if (is_server(name)) {
     servers_[index_of(name)].engine->tick(now(name));
     load_snapshot(index_of(name));
+    keep_snapshots(index_of(name));
   } else {
     workers_[index_of(name)].engine->tick(now(name));
   }
   pump(name);
   process(name).environment->after(ms(random_.uniform(15, 25)), [=, this] { tick(name); });
-}
-
-// The newest snapshot that all servers have is the one in from_.
-void VirtualStore::load_snapshot(std::size_t at) {
-  ServerEngine& engine = *servers_[at].engine;
-  if (engine.loaded()) return;
-  const auto start = engine.start(servers_[at].environment->now());
-  if (!start) return;
-  if (start->from != SnapshotId{1, from_.begin()->second.snapshot}) {
-    failures_.push_back("server " + std::to_string(at) + " starts from " +
-                        std::to_string(start->from.number) + start->problem);
-  }
-  std::vector<ShardEngine::Captured> slices;
-  for (const auto& [key, each] : from_) {
-    const auto home = cut_into_slices(each.slice.key, elements, options_.servers).front().server;
-    if (home == at) slices.push_back(each);
-  }
-  engine.load(start->from, std::move(slices));
 }
 
 void VirtualStore::pump(const std::string& name) {
@@ -194,6 +173,8 @@ void VirtualStore::pump(const std::string& name) {
     for (Outgoing& message : engine.take()) transmit(self, std::move(message));
     for (ShardEngine::Captured& each : engine.take_captured()) {
       const auto key = static_cast<std::uint64_t>(each.slice.key.number());
+      if (options_.keeps_snapshots)
+        servers_[at].captured[each.snapshot].insert_or_assign(key, each);
       snapshots_[each.snapshot][key] = std::move(each);
     }
     if (engine.deposed()) {

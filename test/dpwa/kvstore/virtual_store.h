@@ -35,7 +35,8 @@ struct StoreOptions {
   double latency_ms = 0;                    // of every message, beside 0.2 to 2 ms
   double not_finite = 0;                    // a push
   std::uint64_t steps = ~std::uint64_t{0};  // after which a worker pushes no more
-  bool finishes = false;  // after those steps, as an adapter does: with the final values
+  bool finishes = false;         // after those steps, as an adapter does: with the final values
+  bool keeps_snapshots = false;  // servers write some to their disks, and begin with the last one
 };
 
 // Servers (s0, s1, ...) and workers (w0, w1, ...) in a World: each drives the engine of the real
@@ -84,6 +85,8 @@ class VirtualStore {
   // By snapshot and key.
   using Snapshots = std::map<std::uint32_t, std::map<std::uint64_t, ShardEngine::Captured>>;
   const Snapshots& snapshots() const { return snapshots_; }
+  // Whether the disks of all servers have one, of which all know.
+  bool has_snapshot() const;
   // What is wrong with a snapshot of all keys; empty: nothing.
   std::string problem_of(std::uint32_t snapshot) const;
 
@@ -110,6 +113,9 @@ class VirtualStore {
   bool replicas_agree() const;
   // Each key has a primary, in the last epoch, which is of this run.
   bool serves_all(std::uint64_t run) const;
+  // Whether a push counts twice, or a step that was not pushed: what must not be after a return to
+  // a snapshot either. Empty: no.
+  std::string double_count() const;
   // What is wrong with the values, given what was answered; empty: nothing.
   std::string problem() const;
   double now_ms() const;
@@ -126,8 +132,18 @@ class VirtualStore {
     std::uint64_t next = 0;  // incarnation of the next process; 0: one more
     world::Environment* environment = nullptr;
   };
+  using Part = std::map<std::uint64_t, ShardEngine::Captured>;  // of one server, by key
+  // What it keeps of snapshots.
+  struct Disk {
+    std::map<SnapshotId, Part> parts;
+    SnapshotId complete;  // the last that all servers have; number 0: none
+  };
   struct Server : Process {
     std::unique_ptr<ServerEngine> engine;
+    Disk disk;
+    std::map<std::uint32_t, Part> captured;
+    std::uint32_t written = 0;
+    TimePoint begun{};  // a snapshot
   };
   struct Worker : Process {
     std::unique_ptr<WorkerEngine> engine;
@@ -160,10 +176,13 @@ class VirtualStore {
   void begin_worker(std::size_t worker, world::Environment& environment);
   void tick(const std::string& name);
   void load_snapshot(std::size_t server);
+  void list_snapshots(std::size_t server);
+  void keep_snapshots(std::size_t server);
   void pump(const std::string& name);
   void transmit(const MemberId& from, Outgoing message);
   void deliver(const MemberId& from, const Outgoing& message, std::uint64_t to_incarnation);
   void handle_events(std::size_t worker);
+  void fail(std::string problem) { failures_.push_back(std::move(problem)); }
   void ask_for_values(std::size_t worker);
   void begin_step(std::size_t worker);
   void push_step(std::size_t worker);

@@ -132,6 +132,22 @@ std::string VirtualStore::problem() const {
   return {};
 }
 
+std::string VirtualStore::double_count() const {
+  for (std::uint64_t key = 0; key < options_.keys; ++key) {
+    const auto found = values(key);
+    for (std::size_t row = 0; !found.empty() && row < max_lives; ++row) {
+      double steps = 0;
+      for (std::uint64_t step = 0; step < bits * (row_words - 1); ++step)
+        steps += static_cast<double>(counted_steps(found, row, step));
+      if (steps != found[row * row_words])
+        return "key " + std::to_string(key) + ", row " + std::to_string(row) + ": " +
+               std::to_string(found[row * row_words]) + " pushes, " + std::to_string(steps) +
+               " steps";
+    }
+  }
+  return {};
+}
+
 std::string VirtualStore::problem_of(std::uint32_t snapshot) const {
   const auto found = snapshots_.find(snapshot);
   const std::size_t keys = options_.keys + options_.unused_keys;
