@@ -62,23 +62,13 @@ std::shared_ptr<spdlog::logger> logger() {
   return logger_slot();
 }
 
+// spdlog has one level more, `critical`, between the last two.
 spdlog::level::level_enum to_spdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::trace:
-      return spdlog::level::trace;
-    case LogLevel::debug:
-      return spdlog::level::debug;
-    case LogLevel::info:
-      return spdlog::level::info;
-    case LogLevel::warn:
-      return spdlog::level::warn;
-    case LogLevel::error:
-      return spdlog::level::err;
-    case LogLevel::off:
-      return spdlog::level::off;
-  }
-  return spdlog::level::off;
+  return level == LogLevel::off ? spdlog::level::off
+                                : static_cast<spdlog::level::level_enum>(level);
 }
+static_assert(static_cast<int>(LogLevel::trace) == SPDLOG_LEVEL_TRACE &&
+              static_cast<int>(LogLevel::error) == SPDLOG_LEVEL_ERROR);
 
 }  // namespace
 
