@@ -4,7 +4,6 @@
 
 #include "adapters/launch/meeting.h"
 #include "dpwa/config/config.h"
-#include "dpwa/launch/claims.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 
@@ -13,12 +12,11 @@ namespace {
 
 launch::MeetingOptions meeting_options(const Config& config,
                                        const launch::LauncherEnvironment& environment) {
-  const launch::Variables variables(environment);
   launch::MeetingOptions options;
   options.cluster = config.cluster;
-  options.host = variables.text("DPWA_HOST");
-  options.bind = variables.text("DPWA_BIND");
-  options.port = static_cast<std::uint16_t>(variables.number("DPWA_PORT", 1, 65535).value_or(0));
+  options.host = environment.variable("DPWA_HOST");
+  options.bind = environment.variable("DPWA_BIND");
+  options.port = static_cast<std::uint16_t>(environment.number("DPWA_PORT", 1, 65535).value_or(0));
   return options;
 }
 

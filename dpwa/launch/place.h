@@ -10,11 +10,21 @@
 
 namespace dpwa::launch {
 
-// The traces of its start that a process can see.
+// The traces of its start that a process can see. Errors name the variable.
 struct LauncherEnvironment {
   std::function<std::string(const std::string& name)> variable;  // empty: not set
   std::string host_name;                        // of this machine, such as "train-2"
   std::function<std::string()> full_host_name;  // with its domain, where it has one
+
+  bool has(const std::string& name) const { return !variable(name).empty(); }
+  // None: not set. Throws ConfigError for anything but a whole number of that range.
+  std::optional<int> number(const std::string& name, int low, int high) const;
+  // Throw ConfigError "environment: NAME: not set, BECAUSE".
+  int need_number(const std::string& name, int low, int high, const std::string& because) const;
+  std::string need_text(const std::string& name, const std::string& because) const;
+
+  // Throws ConfigError "environment: NAME: problem".
+  [[noreturn]] static void fail(const std::string& name, const std::string& problem);
 };
 
 // The environment of this process.
