@@ -11,7 +11,6 @@
 #include "dpwa/base/port_holder.h"
 #include "dpwa/net/free_ports.h"
 #include "dpwa/node/endpoint.h"
-#include "dpwa/node/listen.h"
 #include "dpwa/security/key_file.h"
 #include "test/support/certificates.h"
 #include "test/support/eventually.h"
