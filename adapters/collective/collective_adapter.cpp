@@ -19,6 +19,7 @@
 #include "adapters/collective/state_sync.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
+#include "dpwa/config/keys.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
@@ -63,7 +64,7 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
   collective::require_engine(config_);
   place_ = place_in_file(config_);
   terms_ = collective::file_terms(config_);
-  std::ranges::copy(collective::settings_terms(config_.collective), std::back_inserter(terms_));
+  std::ranges::copy(config::shared_settings(config_, "collective"), std::back_inserter(terms_));
   if (!may_train_apart(config_.collective)) return;
   auto* data = static_cast<std::byte*>(flat_.memory().mutable_data_ptr());
   parameters_ = std::make_unique<HostParameters>(

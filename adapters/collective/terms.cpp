@@ -5,7 +5,6 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
-#include "dpwa/config/names.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::collective {
@@ -23,14 +22,6 @@ Settings file_terms(const Config& config) {
   if (names.size() > longest_list)
     names = std::to_string(config.nodes.size()) + " names, hash " + std::to_string(hash_of(names));
   return {{nodes_of_file, names}};
-}
-
-Settings settings_terms(const CollectiveConfig& config) {
-  return {{"collective.bucket_bytes", std::to_string(config.bucket_bytes)},
-          {"collective.compression", config::name_of(config.compression)},
-          {"collective.average_buffers", config.average_buffers ? "true" : "false"},
-          {"collective.on_lost_rank", config::name_of(config.on_lost_rank)},
-          {"collective.minority", config::name_of(config.minority)}};
 }
 
 std::string missing_in(const group::GroupNode::State& state) {

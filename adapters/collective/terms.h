@@ -14,8 +14,6 @@ namespace dpwa::collective {
 // The nodes of the file in their order, which determines their ranks. They come first: with other
 // nodes, positions and ranks have another meaning.
 Settings file_terms(const Config& config);
-// Settings under `collective` that shape the exchange.
-Settings settings_terms(const CollectiveConfig& config);
 
 // Nodes that keep a group from forming, with reasons, as in "'w2' (not running)"; empty: none.
 std::string missing_in(const group::GroupNode::State& state);

@@ -10,7 +10,6 @@
 #include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/dist_calls.h"
 #include "dpwa/config/names.h"
-#include "dpwa/config/store_settings.h"
 #include "dpwa/kvclient/client_options.h"
 #include "dpwa/security/security.h"
 

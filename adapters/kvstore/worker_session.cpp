@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "dpwa/base/stop_signal.h"
-#include "dpwa/config/store_settings.h"
 #include "dpwa/kvclient/client_options.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/local_process.h"

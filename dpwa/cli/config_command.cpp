@@ -14,13 +14,13 @@
 #include "dpwa/cli/text_table.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
-#include "dpwa/config/interpolation.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
 #include "dpwa/rules/pair_ledger.h"
 #include "dpwa/security/security.h"
+#include "interpolation/guarded.h"
 
 namespace dpwa::cli {
 namespace {
@@ -151,7 +151,7 @@ Json entries_of(const std::vector<NodeEntry>& nodes, bool local_only) {
 
 void list_nodes(const NodesOptions& options, CommandContext& context) {
   std::string text;
-  const Config config = load_cluster(options.file, text);
+  const Config config = load_cluster(options.file, &text);
   const Json nodes = entries_of(config.nodes, options.local_only);
   if (options.json) {
     const bool collective = config.backend == Backend::collective;

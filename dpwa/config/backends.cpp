@@ -87,13 +87,16 @@ const BackendInfo& backend_info(Backend backend) {
   return all.at(static_cast<std::size_t>(backend));
 }
 
-std::string available_backends() {
-  std::string names;
+std::vector<std::string> available_names() {
+  std::vector<std::string> names;
   for (const BackendInfo& info : all) {
-    if (info.absent.empty())
-      names.append(names.empty() ? "" : ", ").append(config::name_of(info.backend));
+    if (info.absent.empty()) names.emplace_back(config::name_of(info.backend));
   }
   return names;
+}
+
+std::string available_backends() {
+  return config::joined(available_names());
 }
 
 void require_backend(const Config& config) {

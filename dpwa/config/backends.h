@@ -22,7 +22,8 @@ std::span<const BackendInfo> backends();
 
 const BackendInfo& backend_info(Backend backend);
 
-// The back ends of this build, such as "gossip, null".
+// The back ends of this build, and the same as "gossip, null".
+std::vector<std::string> available_names();
 std::string available_backends();
 
 // Throws ConfigError, in one line with the reason, when this build lacks the back end or its

@@ -14,6 +14,9 @@
 #include "dpwa/config/original_form.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
+#include "dpwa/kvstore/shard_engine.h"
+#include "interpolation/guarded.h"
+#include "interpolation/registry.h"
 
 namespace dpwa {
 namespace {
@@ -46,8 +49,7 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   Config config;
   config.file = locations.file();
   if (const Field* nodes = root.find("nodes")) {
-    read_nodes(*nodes, config.nodes);
-    config.lines["nodes"] = nodes->line();
+    key_at("nodes").read(*nodes, config);
     for (const Field& node : nodes->list("a list")) config.lines[node.key()] = node.line();
   }
   config.original_form_by = original_form_by(document.IsSequence(), root);
@@ -77,7 +79,7 @@ Config for_node(Config config, const std::string& name, const std::vector<std::s
   if (lists_nodes) apply_endpoint_variables(config, locations);
   apply_log_variables(config, locations);
   resolve_nodes(config, locations);
-  read_join(join, config, locations);
+  read_join(join, config);
   return config;
 }
 
@@ -98,31 +100,24 @@ Config load(const std::filesystem::path& file, const std::string& name,
 }
 
 bool has_values(const KeySection& section, const Config& config) {
-  if (!section.required.empty())
-    return key_at(section.path + "." + section.required).print(config).has_value();
-  for (const Key& key : section.keys) {
-    if (key.print(config)) return true;
-  }
-  return false;
+  return std::ranges::any_of(section.keys, [&](const Key& key) {
+    return key.print(config) && (section.required.empty() || section.required == key.name);
+  });
 }
 
-void print_key(YAML::Emitter& out, const KeySection& section, const Key& key,
-               const Config& config) {
+void print_key(YAML::Emitter& out, const Key& key, const Config& config) {
   const std::optional<std::string> value = key.print(config);
   if (!value) return;
   out << YAML::Key << key.name << YAML::Value;
-  if (path_of(section, key) == "kvstore.servers") return print_nodes(out, config.kvstore.servers);
+  if (key.name == "nodes") return print_nodes(out, config.nodes);
+  if (key.name == "servers") return print_nodes(out, config.kvstore.servers);
   if (key.quoted) out << YAML::DoubleQuoted;
   out << *value;
 }
 
 void print_keys(YAML::Emitter& out, const KeySection& section, const Config& config) {
   for (const Key& key : section.keys) {
-    print_key(out, section, key, config);
-    if (path_of(section, key) == "nodes" && !config.nodes.empty()) {  // none: a launcher gives them
-      out << YAML::Key << key.name << YAML::Value;
-      print_nodes(out, config.nodes);
-    }
+    print_key(out, key, config);
     if (path_of(section, key) == "interpolation.method") {
       for (const auto& [name, value] : config.interpolation.parameters)
         out << YAML::Key << name << YAML::Value << number_text(value);
@@ -184,15 +179,11 @@ Config load_launchable(const std::filesystem::path& file) {
   return config;
 }
 
-Config load_cluster(const std::filesystem::path& file) {
-  std::string text;
-  return load_cluster(file, text);
-}
-
-Config load_cluster(const std::filesystem::path& file, std::string& text) {
+Config load_cluster(const std::filesystem::path& file, std::string* text) {
   Locations locations(file.string());
-  text = in_utf8(read_cluster_text(file, locations), locations);
-  Config config = read_config(parse_document(text, locations), locations);
+  const std::string read = in_utf8(read_cluster_text(file, locations), locations);
+  if (text) *text = read;
+  Config config = read_config(parse_document(read, locations), locations);
   resolve_nodes(config, locations);
   require_nodes(config, locations);
   return config;
@@ -227,6 +218,23 @@ std::string to_yaml(const Config& config) {
   print_keys(out, config::section_at(""), config);
   out << YAML::EndMap;
   return std::string(out.c_str()) + "\n";
+}
+
+GuardedInterpolation make_interpolation(const InterpolationConfig& config) {
+  const auto value = config.parameters.find("value");
+  const double fallback = value != config.parameters.end() ? value->second : 0.5;
+  auto policy = interpolation_registry().make(config.method, config.parameters);
+  return GuardedInterpolation(
+      with_divergence_threshold(std::move(policy), config.divergence_threshold), fallback);
+}
+
+std::size_t first_workers(const Config& config) {
+  return config.kvstore.min_workers > 0 ? config.kvstore.min_workers : config.nodes.size();
+}
+
+kvstore::ShardRules store_rules(const Config& config) {
+  const KvstoreConfig& store = config.kvstore;
+  return kvstore::rules_of(store.type, store.staleness, store.replicas > 0);
 }
 
 }  // namespace dpwa

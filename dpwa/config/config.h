@@ -19,6 +19,11 @@
 
 namespace dpwa {
 
+class GuardedInterpolation;
+namespace kvstore {
+struct ShardRules;
+}
+
 // The cluster file as plain values. Every field has its default here, with the meaning of zero
 // beside it. A Config is written by hand, or loaded and validated by load_config and load_cluster.
 
@@ -177,10 +182,8 @@ Config reload_config(const std::filesystem::path& file, const std::string& name 
                      const std::vector<std::string>& join = {}, const Launcher& launcher = {});
 
 // The same for programs that are not a node of the file (status, run.sh): no own name, no
-// overrides.
-Config load_cluster(const std::filesystem::path& file);
-// And its text in UTF-8: a pipe can be read only once.
-Config load_cluster(const std::filesystem::path& file, std::string& text);
+// overrides. `text`: takes the text in UTF-8, as a pipe can be read only once.
+Config load_cluster(const std::filesystem::path& file, std::string* text = nullptr);
 
 // load_cluster() for a file that may leave `nodes` to a launcher. The result then has no nodes.
 Config load_launchable(const std::filesystem::path& file);
@@ -203,5 +206,13 @@ std::string unreachable_count(const Config& config, std::uint64_t nodes);
 
 // The effective configuration as a cluster file that loads to the same Config.
 std::string to_yaml(const Config& config);
+
+// The policy that the cluster file chooses, behind every guard.
+GuardedInterpolation make_interpolation(const InterpolationConfig& config);
+
+// The number of workers of backend kvstore that the first step waits for.
+std::size_t first_workers(const Config& config);
+// How its servers make updates of pushes. `kvstore.type` is one of the types dist_*.
+kvstore::ShardRules store_rules(const Config& config);
 
 }  // namespace dpwa

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
 
@@ -80,8 +81,7 @@ std::string Field::name() const {
 std::string Field::choice(const std::vector<std::string>& accepted) const {
   const std::string value = text(joined(accepted));
   if (std::find(accepted.begin(), accepted.end(), value) == accepted.end()) {
-    fail(shown(value) + " is unknown," + suggestion(value, accepted) +
-         " accepted: " + joined(accepted));
+    fail(unknown_word(value, accepted));
   }
   return value;
 }
@@ -94,49 +94,38 @@ bool Field::boolean() const {
   return value;
 }
 
-double Field::number(double minimum, double maximum) const {
-  const std::string accepted = range_text(minimum, maximum);
-  const auto value = node_.IsScalar() ? parse_number(node_.Scalar()) : std::nullopt;
-  if (!value) fail_type("a number", accepted);
-  if (*value < minimum || *value > maximum) fail_range(accepted);
+template <class Value>
+Value Field::parsed(std::optional<Value> (*parse)(std::string_view), Value least, Value most,
+                    const std::string& what, const std::string& accepted) const {
+  const auto value = node_.IsScalar() ? parse(node_.Scalar()) : std::nullopt;
+  if (!value) fail_type(what, accepted);
+  if (*value < least || *value > most) fail_range(accepted);
   return *value;
+}
+
+double Field::number(double minimum, double maximum) const {
+  return parsed(parse_number, minimum, maximum, "a number", range_text(minimum, maximum));
 }
 
 std::int64_t Field::integer(std::int64_t minimum, std::int64_t maximum,
                             const std::string& what) const {
-  const std::string accepted =
-      "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum);
-  const auto value = node_.IsScalar() ? parse_integer(node_.Scalar()) : std::nullopt;
-  if (!value) fail_type(what, accepted);
-  if (*value < minimum || *value > maximum) fail_range(accepted);
-  return *value;
+  return parsed(
+      number_in<std::int64_t>, minimum, maximum, what,
+      "a whole number from " + std::to_string(minimum) + " to " + std::to_string(maximum));
 }
 
-Duration Field::positive_ms() const {
-  return duration_ms(false);
-}
-Duration Field::non_negative_ms() const {
-  return duration_ms(true);
-}
-
-Duration Field::duration_ms(bool zero_allowed) const {
-  const std::string accepted = std::string("a number of ms ") +
-                               (zero_allowed ? "from 0" : "above 0") +
-                               ", or with a unit (500ms, 2s)";
-  const auto value = node_.IsScalar() ? parse_duration_ms(node_.Scalar()) : std::nullopt;
-  if (!value) fail_type("a duration", accepted);
-  if (*value < Duration::zero() || (!zero_allowed && *value == Duration::zero()))
-    fail_range(accepted);
-  if (*value > longest_duration) fail_range("at most 24h");
-  return *value;
+Duration Field::duration(bool zero_allowed) const {
+  const Duration value =
+      parsed(parse_duration_ms, Duration(zero_allowed ? 0 : 1), Duration::max(), "a duration",
+             std::string("a number of ms ") + (zero_allowed ? "from 0" : "above 0") +
+                 ", or with a unit (500ms, 2s)");
+  if (value > longest_duration) fail_range("at most 24h");
+  return value;
 }
 
 std::int64_t Field::size_bytes(std::int64_t minimum, std::int64_t maximum,
                                const std::string& accepted) const {
-  const auto value = node_.IsScalar() ? parse_size_bytes(node_.Scalar()) : std::nullopt;
-  if (!value) fail_type("a size", accepted);
-  if (*value < minimum || *value > maximum) fail_range(accepted);
-  return *value;
+  return parsed(parse_size_bytes, minimum, maximum, "a size", accepted);
 }
 
 std::vector<Field> Field::list(const std::string& accepted) const {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dpwa/base/time.h"
@@ -45,8 +47,7 @@ class Field {
   // Finite and within the inclusive range; an infinite bound is no bound.
   double number(double minimum, double maximum) const;
   std::int64_t integer(std::int64_t minimum, std::int64_t maximum, const std::string& what) const;
-  Duration positive_ms() const;      // above 0, at most 24 hours
-  Duration non_negative_ms() const;  // 0 to 24 hours
+  Duration duration(bool zero_allowed) const;  // above 0, or from 0, to 24 hours
   std::int64_t size_bytes(std::int64_t minimum, std::int64_t maximum,
                           const std::string& accepted) const;
   std::vector<Field> list(const std::string& accepted) const;
@@ -56,7 +57,11 @@ class Field {
   [[noreturn]] void fail_type(const std::string& what, const std::string& accepted) const;
 
  private:
-  Duration duration_ms(bool zero_allowed) const;
+  // What `parse` makes of the text, within the inclusive range. `what` and `accepted`: for an
+  // error line.
+  template <class Value>
+  Value parsed(std::optional<Value> (*parse)(std::string_view), Value least, Value most,
+               const std::string& what, const std::string& accepted) const;
   [[noreturn]] void fail_range(const std::string& accepted) const;
 
   Locations* locations_;

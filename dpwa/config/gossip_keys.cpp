@@ -1,11 +1,24 @@
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
 #include "dpwa/rules/options.h"
 
 namespace dpwa::config {
+namespace {
+
+Format<std::optional<std::uint64_t>> optional_seed() {
+  const auto number = whole(0, std::numeric_limits<std::int64_t>::max(), "a number");
+  return {.read = [number](const Field& field) { return number.read(field); },
+          .print = [](const auto& seed) { return seed ? std::to_string(*seed) : std::string(); },
+          .accepted = number.accepted,
+          .optional = true};
+}
+
+}  // namespace
 
 KeySection gossip_keys() {
   const In in(&Config::gossip);
@@ -43,8 +56,7 @@ KeySection gossip_keys() {
           in.key("daemon", &GossipConfig::daemon, boolean(),
                  "the network side of each node is a separate process, `dpwa node` "
                  "([OPERATIONS.md](OPERATIONS.md#node-processes))"),
-          in.key("seed", &GossipConfig::seed,
-                 whole(0, std::numeric_limits<std::int64_t>::max(), "a number"),
+          in.key("seed", &GossipConfig::seed, optional_seed(),
                  "for a node's choice of peers, its first block, and the steps at which it pulls; "
                  "each node derives its own streams. Unset: different from start to start; "
                  "`dpwa-train` uses its `--seed`. Two runs still make [not the same "

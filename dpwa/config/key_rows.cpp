@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "dpwa/config/backends.h"
+#include "dpwa/config/nodes.h"
 #include "dpwa/config/text.h"
 #include "interpolation/registry.h"
 
@@ -17,19 +18,8 @@ std::string as_code(const std::vector<std::string>& words) {
   return text;
 }
 
-std::vector<std::string> available_names() {
-  std::vector<std::string> names;
-  for (const BackendInfo& info : backends()) {
-    if (info.absent.empty()) names.emplace_back(name_of(info.backend));
-  }
-  return names;
-}
-
 Format<Duration> duration(bool zero_allowed) {
-  return {.read =
-              [zero_allowed](const Field& field) {
-                return zero_allowed ? field.non_negative_ms() : field.positive_ms();
-              },
+  return {.read = [zero_allowed](const Field& field) { return field.duration(zero_allowed); },
           .print = milliseconds_text,
           .accepted = zero_allowed ? "a duration" : "a duration above 0"};
 }
@@ -96,6 +86,14 @@ Format<std::string> none_or(Format<std::string> format) {
   return format;
 }
 
+// It prints the names alone; print_nodes() writes the entries as YAML.
+Format<std::vector<NodeEntry>> node_list() {
+  return {.read = read_nodes,
+          .print = [](const auto& nodes) { return setting_of(names_of(nodes)); },
+          .accepted = "a list, at least one entry",
+          .optional = true};
+}
+
 Format<std::string> cluster_name() {
   Format<std::string> format = text([](const Field& field) { return field.name(); });
   format.accepted = "a name";
@@ -112,8 +110,7 @@ Format<Backend> backend() {
     for (const Word<Backend>& word : backend_words) {
       if (name == word.name) return word.value;
     }
-    field.fail(shown(name) + " is unknown," + suggestion(name, available_names()) +
-               " accepted: " + available_backends());
+    field.fail(unknown_word(name, available_names()));
   };
   return format;
 }

@@ -66,6 +66,7 @@ Format<Value> choice(const Word<Value> (&words)[count]) {
 }
 
 // Values with a form of their own.
+Format<std::vector<NodeEntry>> node_list();
 Format<std::string> cluster_name();
 Format<Backend> backend();
 Format<std::string> interpolation_method();
@@ -80,37 +81,8 @@ namespace dpwa::config {
 
 inline constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-template <class T>
-inline constexpr bool is_optional = false;
-template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
-
-// A member of the configuration in the type of its format: the member may be an integer of another
-// width, or optional. None: there is nothing to print.
-template <class Value, class Stored>
-std::optional<Value> formatted(const Stored& stored) {
-  if constexpr (is_optional<Stored>) {
-    return stored ? std::optional<Value>(static_cast<Value>(*stored)) : std::nullopt;
-  } else if constexpr (std::is_same_v<Stored, Value>) {
-    return stored;
-  } else {
-    return static_cast<Value>(stored);
-  }
-}
-
-template <class Stored, class Value>
-void store(Stored& stored, Value value) {
-  if constexpr (is_optional<Stored>) {
-    stored = static_cast<typename Stored::value_type>(value);
-  } else if constexpr (std::is_same_v<Stored, Value>) {
-    stored = std::move(value);
-  } else {
-    stored = static_cast<Stored>(value);
-  }
-}
-
 // Makes the keys of one struct within Config, reached by these members: In(&Config::gossip) makes
-// those of GossipConfig.
+// those of GossipConfig. A member may be an integer of another width than the value of its format.
 template <class... Members>
 class In {
  public:
@@ -130,22 +102,20 @@ class In {
     if (key.accepted.empty()) key.accepted = format.accepted;
     key.quoted = format.quoted;
     key.read = [place, read = format.read](const Field& field, Config& config) {
-      store(place(config), read(field));
+      auto& stored = place(config);
+      stored = static_cast<std::remove_reference_t<decltype(stored)>>(read(field));
       config.lines[field.key()] = field.line();
     };
     key.print = [place, print = format.print,
                  optional = format.optional](const Config& config) -> std::optional<std::string> {
-      const auto value = formatted<Value>(place(config));
-      if (!value) return std::nullopt;
-      std::string text = print(*value);
+      std::string text = print(static_cast<Value>(place(config)));
       if (optional && text.empty()) return std::nullopt;
       return text;
     };
     key.copy = [place](const Config& from, Config& to) { place(to) = place(from); };
-    key.same = [place](const Config& a, const Config& b) { return place(a) == place(b); };
     const Config defaults;
-    const auto value = formatted<Value>(place(defaults));
-    if (value) key.default_value = format.show ? format.show(*value) : format.print(*value);
+    const auto value = static_cast<Value>(place(defaults));
+    key.default_value = format.show ? format.show(value) : format.print(value);
     return key;
   }
 

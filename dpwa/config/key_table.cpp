@@ -3,26 +3,10 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
-#include "dpwa/config/nodes.h"
 #include "interpolation/registry.h"
 
 namespace dpwa::config {
 namespace {
-
-// A list of maps, read and printed by nodes.cpp: an exception.
-Key nodes_key() {
-  Key key;
-  key.name = "nodes";
-  key.accepted = "a list, at least one entry";
-  key.meaning =
-      "the nodes, [below](#nodes); the only required key, left out where a "
-      "[launcher](LAUNCHERS.md) provides the nodes";
-  key.read = [](const Field& field, Config& config) { read_nodes(field, config.nodes); };
-  key.print = [](const Config&) { return std::nullopt; };
-  key.copy = [](const Config& from, Config& to) { to.nodes = from.nodes; };
-  key.same = [](const Config& a, const Config& b) { return a.nodes == b.nodes; };
-  return key;
-}
 
 KeySection top_level() {
   const In in;
@@ -32,7 +16,9 @@ KeySection top_level() {
           in.key("cluster", &Config::cluster, cluster_name(),
                  "nodes of another cluster are refused",
                  {.comment = "nodes of another cluster are refused"}),
-          nodes_key(),
+          in.key("nodes", &Config::nodes, node_list(),
+                 "the nodes, [below](#nodes); the only required key, left out where a "
+                 "[launcher](LAUNCHERS.md) provides the nodes"),
           in.key("backend", &Config::backend, backend(),
                  "what `make_adapter` makes: [gossip averaging](ALGORITHMS.md), [synchronous data "
                  "parallel](COLLECTIVE.md), a worker of the [parameter server](KVSTORE.md), or one "
@@ -58,15 +44,18 @@ KeySection collective_keys() {
               in.key("bucket_bytes", &CollectiveConfig::bucket_bytes,
                      size(0, std::int64_t{1} << 30, "a size of at most 1GiB"),
                      "size of a bucket of gradients; the one that fills first has at most 1 MiB. 0 "
-                     "= one bucket per parameter"),
+                     "= one bucket per parameter",
+                     {.shared = true}),
               in.key("compression", &CollectiveConfig::compression, choice(compression_words),
                      "format on the wire; sums are taken in fp32",
-                     {.comment = "none | fp16 | bf16: format on the wire; sums are fp32"}),
+                     {.comment = "none | fp16 | bf16: format on the wire; sums are fp32",
+                      .shared = true}),
               in.key("average_buffers", &CollectiveConfig::average_buffers, boolean(),
                      "BatchNorm statistics: `true`: the mean over all nodes; `false`: those of the "
                      "first node at work",
                      {.comment = "BatchNorm statistics: true: the mean; false: those of the first "
-                                 "node at work"}),
+                                 "node at work",
+                      .shared = true}),
               in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
                      "gradients may travel unencrypted even with `psk` or `mtls`",
                      {.comment = "true: gradients may travel unencrypted even with psk or mtls"}),
@@ -84,11 +73,13 @@ KeySection collective_keys() {
                      "what the other nodes do when one is lost "
                      "([COLLECTIVE.md](COLLECTIVE.md#when-a-node-is-lost))",
                      {.comment = "stop | shrink | gossip: what the other nodes do when one is "
-                                 "lost"}),
+                                 "lost",
+                      .shared = true}),
               in.key("minority", &CollectiveConfig::minority, choice(minority_words),
                      "what nodes that lack the majority of the last group do",
                      {.comment = "stop | gossip: what nodes without the majority of the group "
-                                 "do"}),
+                                 "do",
+                      .shared = true}),
           },
       .check = [](const Section& section, const Config& config) {
         const CollectiveEngine engine = config.collective.engine;

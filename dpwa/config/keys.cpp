@@ -134,6 +134,15 @@ std::vector<const KeySection*> sections_in(const KeySection& section) {
   return inner;
 }
 
+Settings shared_settings(const Config& config, std::string_view section) {
+  const KeySection& table = section_at(section);
+  Settings settings;
+  for (const Key& key : table.keys) {
+    if (key.shared) settings.emplace_back(path_of(table, key), key.print(config).value_or(""));
+  }
+  return settings;
+}
+
 std::vector<std::string> accepted_names(const KeySection& section) {
   std::vector<std::string> names;
   for (const Key& key : section.keys) names.push_back(key.name);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa::config {
@@ -20,6 +21,7 @@ struct KeyDetails {
   std::string alias{};     // a second name, from the original dpwa
   std::string mode{};      // of security: the one mode that the key belongs to
   bool reloads = false;    // a running node takes a new value over
+  bool shared = false;     // all processes of a run need it alike: they compare it at the start
 };
 
 // A key of the cluster file: all that reading, printing, reloading and documenting it need.
@@ -32,7 +34,6 @@ struct Key : KeyDetails {
   std::function<void(const Field& field, Config& config)> read;           // throws ConfigError
   std::function<std::optional<std::string>(const Config& config)> print;  // none: no value
   std::function<void(const Config& from, Config& to)> copy;
-  std::function<bool(const Config& a, const Config& b)> same;
 };
 
 enum class Layout { block, flow };  // one key on each line, or {key: value, ...}
@@ -50,9 +51,9 @@ struct KeySection {
 };
 
 // Every key of the cluster file, in the order in which it is printed. A section comes before those
-// inside it. Four exceptions have code of their own: `nodes`, `kvstore.servers`, which has a row
-// but is read and printed as nodes are, the parameters of interpolation methods, and the form of
-// the original dpwa (original_form.h).
+// inside it. Three exceptions have code of their own: the maps in the lists `nodes` and
+// `kvstore.servers` (nodes.h), the parameters of interpolation methods, and the form of the
+// original dpwa (original_form.h).
 const std::vector<KeySection>& key_table();
 
 // By path, such as "gossip.timeout_ms" and "gossip". Null, or std::logic_error, when there is none.
@@ -65,6 +66,9 @@ std::string plain_accepted(const Key& key);  // without the marks of Markdown
 // "firewall" of "gossip.firewall".
 std::string leaf_of(const KeySection& section);
 std::vector<const KeySection*> sections_in(const KeySection& section);
+
+// The values of the keys of a section that all processes of a run need alike.
+Settings shared_settings(const Config& config, std::string_view section);
 
 // The names that a section accepts, in the order of error lines.
 std::vector<std::string> accepted_names(const KeySection& section);

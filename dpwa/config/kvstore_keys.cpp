@@ -5,39 +5,11 @@
 
 #include "dpwa/config/field.h"
 #include "dpwa/config/key_rows.h"
-#include "dpwa/config/nodes.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvstore/compression.h"
 
 namespace dpwa::config {
 namespace {
-
-// A list of maps, read and printed by nodes.cpp: an exception.
-Key servers_key() {
-  Key key;
-  key.name = "servers";
-  key.accepted = "a list, at least one entry";
-  key.meaning =
-      "the servers, with the keys of [nodes](#nodes); required for the types `dist_*`. The order "
-      "must be the same in all files of a cluster";
-  key.read = [](const Field& field, Config& config) {
-    read_nodes(field, config.kvstore.servers);
-    config.lines[field.key()] = field.line();
-  };
-  key.print = [](const Config& config) -> std::optional<std::string> {
-    std::string text;
-    for (const NodeEntry& server : config.kvstore.servers) {
-      text += server.name + " " + server.host + ":" + std::to_string(server.port) + " ";
-    }
-    if (text.empty()) return std::nullopt;
-    return text;
-  };
-  key.copy = [](const Config& from, Config& to) { to.kvstore.servers = from.kvstore.servers; };
-  key.same = [](const Config& a, const Config& b) {
-    return a.kvstore.servers == b.kvstore.servers;
-  };
-  return key;
-}
 
 Format<KvstoreType> store_type() {
   Format<KvstoreType> format = choice(kvstore_type_words);
@@ -144,11 +116,13 @@ KeySection kvstore_keys() {
                      "devices of one process. MXNet's names are accepted: `local` for "
                      "`local_update_cpu`, `device` for `local_allreduce_device`, "
                      "`dist_sync_device` and `dist_device_sync` for `dist_sync`",
-                     {.comment = "dist_sync | dist_async | dist_ssp, or a type for one process"}),
+                     {.comment = "dist_sync | dist_async | dist_ssp, or a type for one process",
+                      .shared = true}),
               in.key("staleness", &KvstoreConfig::staleness, steps,
                      "for `dist_ssp`: the steps that a worker may be ahead of the slowest one; 0 "
                      "is `dist_sync`",
-                     {.comment = "dist_ssp: steps that a worker may be ahead of the slowest one"}),
+                     {.comment = "dist_ssp: steps that a worker may be ahead of the slowest one",
+                      .shared = true}),
               in.key(
                   "update", &KvstoreConfig::update, place_of_updates(),
                   "`server`: the servers run the optimizer and weights come back; `worker`: "
@@ -156,12 +130,14 @@ KeySection kvstore_keys() {
                   "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types, "
                   "without snapshots, meet a model of more than 1000 trained tensors",
                   {.comment = "server: the optimizer runs on the servers | worker: on each "
-                              "worker | auto: server, but worker from 1001 tensors on"}),
+                              "worker | auto: server, but worker from 1001 tensors on",
+                   .shared = true}),
               in.key("replicas", &KvstoreConfig::replicas, whole(0, 1, "a count"),
                      "`1`: each value has a replica on another server, and no acknowledged update "
                      "is lost with a server",
                      {.comment = "1: each value has a replica on another server; none is lost "
-                                 "with a server"}),
+                                 "with a server",
+                      .shared = true}),
               in.key("memory_bytes", &KvstoreConfig::memory_bytes,
                      size(0, std::int64_t{1} << 50, "a size such as 512MiB"),
                      "what one server may take for values, optimizer, sums and replicas; a key "
@@ -176,7 +152,10 @@ KeySection kvstore_keys() {
                      "a worker or server that is silent for this long is left out. One that "
                      "computes for very long is left out after a limit that is learned from the "
                      "run"),
-              servers_key(),
+              in.key("servers", &KvstoreConfig::servers, node_list(),
+                     "the servers, with the keys of [nodes](#nodes); required for the types "
+                     "`dist_*`. The order must be the same in all files of a cluster",
+                     {.shared = true}),
           },
       .check = check_kvstore};
 }

@@ -88,14 +88,5 @@ constexpr const char* name_of(Backend backend) {
 constexpr const char* name_of(CollectiveEngine engine) {
   return name_in(engine_words, engine);
 }
-constexpr const char* name_of(GradientCompression compression) {
-  return name_in(compression_words, compression);
-}
-constexpr const char* name_of(OnLostRank policy) {
-  return name_in(on_lost_rank_words, policy);
-}
-constexpr const char* name_of(Minority policy) {
-  return name_in(minority_words, policy);
-}
 
 }  // namespace dpwa::config

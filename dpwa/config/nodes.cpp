@@ -32,6 +32,20 @@ std::vector<int> read_cores(const Field& field) {
   return cores;
 }
 
+std::string read_host(const Field& field) {
+  const std::string accepted = "an IP address or a host name";
+  const std::string host = field.text(accepted);
+  const bool blank = host.empty() || host.find(' ') != std::string::npos;
+  if (blank || host.size() > 253 || !is_plain_text(host)) {
+    field.fail_type("a host", accepted);
+  }
+  return host;
+}
+
+std::uint16_t read_port(const Field& field) {
+  return static_cast<std::uint16_t>(field.integer(1, 65535, "a TCP port"));
+}
+
 NodeEntry read_node(const Section& section) {
   section.accept_only({"name", "host", "port", "bind", "cores"});
   NodeEntry node;
@@ -41,12 +55,6 @@ NodeEntry read_node(const Section& section) {
   if (const Field* bind = section.find("bind")) node.bind = read_host(*bind);
   if (const Field* cores = section.find("cores")) node.cores = read_cores(*cores);
   return node;
-}
-
-std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes) {
-  std::vector<std::string> names;
-  for (const NodeEntry& node : nodes) names.push_back(node.name);
-  return names;
 }
 
 void check_name(const std::string& list, const std::string& kind,
@@ -102,26 +110,18 @@ bool is_own(const NodeEntry& entry, const NodeEntry& self) {
 
 }  // namespace
 
-std::string read_host(const Field& field) {
-  const std::string accepted = "an IP address or a host name";
-  const std::string host = field.text(accepted);
-  const bool blank = host.empty() || host.find(' ') != std::string::npos;
-  if (blank || host.size() > 253 || !is_plain_text(host)) {
-    field.fail_type("a host", accepted);
-  }
-  return host;
-}
-
-std::uint16_t read_port(const Field& field) {
-  return static_cast<std::uint16_t>(field.integer(1, 65535, "a TCP port"));
-}
-
-void read_nodes(const Field& list, std::vector<NodeEntry>& nodes) {
-  const std::string accepted = "a list of {name, host, port}";
-  const std::vector<Field> items = list.list(accepted);
+std::vector<NodeEntry> read_nodes(const Field& list) {
+  const std::vector<Field> items = list.list("a list of {name, host, port}");
   if (items.empty()) list.fail("an empty list; accepted: at least one {name, host, port}");
-  nodes.clear();
+  std::vector<NodeEntry> nodes;
   for (const Field& item : items) nodes.push_back(read_node(Section(item, "{name, host, port}")));
+  return nodes;
+}
+
+std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes) {
+  std::vector<std::string> names;
+  for (const NodeEntry& node : nodes) names.push_back(node.name);
+  return names;
 }
 
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes) {
@@ -214,7 +214,7 @@ void add_joiner(Config& config, const std::string& name, Locations& locations) {
   config.self_added = true;
 }
 
-void read_join(const std::vector<std::string>& join, Config& config, Locations&) {
+void read_join(const std::vector<std::string>& join, Config& config) {
   Resolver resolver;
   for (const std::string& text : join) {
     NodeEntry entry = parse(text);

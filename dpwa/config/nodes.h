@@ -15,19 +15,15 @@ namespace dpwa::config {
 
 class Field;
 
-// The lists `nodes` and `kvstore.servers`: names, endpoints and processors. The table of keys
-// leaves them out.
-void read_nodes(const Field& list, std::vector<NodeEntry>& nodes);
+// The lists `nodes` and `kvstore.servers`: names, endpoints and processors.
+std::vector<NodeEntry> read_nodes(const Field& list);
+std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes);
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes);
-
-std::string read_host(const Field& field);
-std::uint16_t read_port(const Field& field);
 
 // Throws ConfigError when two nodes, or servers, have the same name.
 void check_names(const Config& config, const Locations& locations);
 // Throws when no node is called `name`, listing those there are.
 void check_own_name(const Config& config, const std::string& name, const Locations& locations);
-
 // The same of a server.
 void check_server_name(const Config& config, const std::string& name, const Locations& locations);
 // Throws when no node and no server is called `name`.
@@ -48,6 +44,6 @@ void apply_log_variables(Config& config, Locations& locations);
 void add_joiner(Config& config, const std::string& name, Locations& locations);
 
 // Reads and resolves each HOST:PORT. Throws ConfigError.
-void read_join(const std::vector<std::string>& join, Config& config, Locations& locations);
+void read_join(const std::vector<std::string>& join, Config& config);
 
 }  // namespace dpwa::config

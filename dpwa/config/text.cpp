@@ -138,13 +138,18 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return nearest.empty() ? "" : " did you mean '" + nearest + "'?";
 }
 
+std::string unknown_word(std::string_view word, const std::vector<std::string>& accepted) {
+  return shown(word) + " is unknown," + suggestion(word, accepted) +
+         " accepted: " + joined(accepted);
+}
+
+std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + ' ' + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 std::optional<double> parse_number(std::string_view text) {
   const auto value = number_in<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
-}
-
-std::optional<std::int64_t> parse_integer(std::string_view text) {
-  return number_in<std::int64_t>(text);
 }
 
 std::optional<Duration> parse_duration_ms(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,10 +34,15 @@ std::string nearest_key(std::string_view word, const std::vector<std::string>& c
 // " did you mean 'x'?" or nothing.
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
+// "'x' is unknown, did you mean 'y'? accepted: y, z"
+std::string unknown_word(std::string_view word, const std::vector<std::string>& accepted);
+
+// "1 node", "2 nodes"
+std::string counted(std::size_t count, std::string_view noun);
+
 // Numbers, durations and sizes as text. Each parse takes the whole text or gives nothing; NaN and
 // infinity are no numbers.
 std::optional<double> parse_number(std::string_view text);
-std::optional<std::int64_t> parse_integer(std::string_view text);
 
 // "500ms", "2s", "1.5 m"; units us, ms, s, m, h. A bare number counts milliseconds. Rounded to 1
 // ns; magnitudes past 1000 hours are clipped to it, signs are kept, so a range check decides.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/config/interpolation.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip_node.h"

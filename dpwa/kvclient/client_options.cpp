@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
-#include "dpwa/config/store_settings.h"
+#include "dpwa/config/keys.h"
 #include "dpwa/kvstore/beat_interval.h"
+#include "dpwa/kvstore/shard_engine.h"
 
 namespace dpwa::kvclient {
 
@@ -18,7 +19,7 @@ StoreClientOptions client_options(const Config& config, std::shared_ptr<Security
   const kvstore::ShardRules rules = store_rules(config);
   options.engine.merged = rules.merged;
   options.engine.replicas = rules.replicas;
-  options.engine.settings = shared_store_settings(config);
+  options.engine.settings = config::shared_settings(config, "kvstore");
   options.engine.beat = kvstore::beat_interval(config.kvstore.lost_after);
   options.compression = config.kvstore.compression;
   options.security = std::move(security);

@@ -7,7 +7,6 @@
 
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
-#include "dpwa/config/store_settings.h"
 #include "dpwa/net/io_thread.h"
 
 namespace dpwa::kvserver {

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/config/keys.h"
 #include "dpwa/config/names.h"
-#include "dpwa/config/store_settings.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvserver/server_status.h"
 #include "dpwa/kvstore/beat_interval.h"
@@ -63,7 +63,7 @@ kvstore::ServerEngineOptions engine_options(const Config& config) {
   kvstore::ServerEngineOptions options;
   options.shard = store_rules(config);
   options.snapshots = !store.snapshots.folder.empty();
-  options.settings = shared_store_settings(config);
+  options.settings = config::shared_settings(config, "kvstore");
   options.shard.memory_bytes = store.memory_bytes;
   options.watch.min_workers = first_workers(config);
   options.watch.silent_after = store.lost_after;

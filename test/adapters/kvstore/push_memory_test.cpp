@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/config/store_settings.h"
 #include "dpwa/kvclient/client_options.h"
 #include "dpwa/security/security.h"
 #include "test/adapters/doctest_with_torch.h"

@@ -50,7 +50,7 @@ const std::map<std::string, Vectors> own_vectors = {
     {"kvstore.memory_bytes", {{"0", "1125899906842624"}, {"-1", "1125899906842625"}}},
     {"kvstore.lost_after_ms", {{"200", "86400000"}, {"0", "199", "1us", "86400001"}}},
     {"kvstore.servers",
-     {{"[{name: s1, host: 127.0.0.1, port: 1}]", "[{name: s1, host: a, port: 65535}]"},
+     {{"[{name: s1, host: 127.0.0.1, port: 1}]", "[{name: s2, host: a, port: 65535}]"},
       {"[]", "s1"}}},
     {"kvstore.compression.threshold",
      {{"auto", "1.2e-38", "3.4e38"}, {"0", "-1", "large", "1e-320", "1e100", "inf", "nan"}}},
@@ -150,7 +150,8 @@ TEST_CASE("every key loads at each of its bounds, and prints as a file that load
       printed.insert(key.print(config).value_or(""));
       if (!companion_of(path, bound).empty()) continue;
       each_key([&](const KeySection&, const Key& other, const std::string& other_path) {
-        if (other_path != path) CHECK(other.same(config, plain));  // no other field has changed
+        if (other_path != path)
+          CHECK(other.print(config) == other.print(plain));  // no other has changed
       });
     }
     CHECK(printed.size() == bounds.size());  // what the file gives has reached its field
@@ -207,7 +208,7 @@ TEST_CASE("a reload takes over the keys that say so, and names every one that di
     for (const std::string& bound : vectors_of(path, key).good) {
       const Config fresh =
           loaded(file_with(section.path, key.name + ": " + bound, companion_of(path, bound)));
-      if (key.same(running, fresh)) continue;
+      if (key.print(running) == key.print(fresh)) continue;
       CAPTURE(bound);
       const ReloadPlan plan = plan_reload(running, fresh);
       const auto names_it = [&](const std::vector<ReloadPlan::Change>& changes) {
@@ -215,7 +216,7 @@ TEST_CASE("a reload takes over the keys that say so, and names every one that di
       };
       CHECK(names_it(plan.applied) == key.reloads);
       CHECK(names_it(plan.kept) == !key.reloads);
-      CHECK(key.same(plan.config, key.reloads ? fresh : running));
+      CHECK(key.print(plan.config) == key.print(key.reloads ? fresh : running));
     }
   });
 }
@@ -227,8 +228,23 @@ TEST_CASE("every key says what it means, and its default is one of the values th
     if (key.default_value.empty()) return;
     const Config config = loaded(file_with(section.path, key.name + ": " + key.default_value,
                                            companion_of(path, key.default_value)));
-    CHECK(key.same(config, loaded(nodes)));
+    CHECK(key.print(config) == key.print(loaded(nodes)));
   });
+}
+
+TEST_CASE("the keys that all processes of a run need alike are stated with their values") {
+  const Config config = loaded(std::string(nodes) +
+                               "kvstore: {servers: [{name: s1, port: 1}, {name: s2, port: 2}]}\n");
+  CHECK(shared_settings(config, "kvstore") == Settings{{"kvstore.type", "dist_sync"},
+                                                       {"kvstore.staleness", "0"},
+                                                       {"kvstore.update", "auto"},
+                                                       {"kvstore.replicas", "0"},
+                                                       {"kvstore.servers", "s1, s2"}});
+  CHECK(shared_settings(config, "collective") == Settings{{"collective.bucket_bytes", "26214400"},
+                                                          {"collective.compression", "none"},
+                                                          {"collective.average_buffers", "false"},
+                                                          {"collective.on_lost_rank", "stop"},
+                                                          {"collective.minority", "stop"}});
 }
 
 TEST_CASE("snapshots without a folder are refused at the line of their section") {

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "dpwa/config/store_settings.h"
+#include "dpwa/config/keys.h"
 #include "dpwa/kvserver/store_server.h"
 #include "test/dpwa/kvserver/raw_store.h"
 #include "test/dpwa/kvserver/store_worker.h"
@@ -30,7 +30,7 @@ std::vector<std::byte> beat_of(const Config& config) {
   kvstore::Beat beat;
   beat.joins = true;
   beat.waiting = true;
-  beat.settings = shared_store_settings(config);
+  beat.settings = config::shared_settings(config, "kvstore");
   return bytes_of(beat, 0);
 }
 
