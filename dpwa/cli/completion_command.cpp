@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/usage.h"
 
 namespace dpwa::cli {
 namespace {
@@ -65,9 +66,7 @@ void add_completion_command(CLI::App& parent, CommandContext& context) {
   auto shell = std::make_shared<std::string>();
   CLI::App* command = parent.add_subcommand(
       "completion", "Print the shell completion of these programs for bash or zsh");
-  command->add_option("SHELL", *shell, "bash or zsh")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
+  command->add_option("SHELL", *shell, "bash or zsh")->required()->check(one_of({"bash", "zsh"}));
   command->footer("To use it in this shell: source <(dpwa completion bash)");
   command->callback(
       [shell, &context] { context.out << (*shell == "zsh" ? for_zsh : "") << script; });

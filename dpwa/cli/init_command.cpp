@@ -17,6 +17,7 @@
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/cluster_template.h"
 #include "dpwa/cli/local_machine.h"
+#include "dpwa/cli/usage.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/resolve.h"
@@ -209,11 +210,8 @@ void init(const InitOptions& options, CommandContext& context) {
     context.out << text;
   } else {
     write_cluster_file(options.file, text);
-    context.err << "wrote " << options.file << ": " << wanted.nodes
-                << (wanted.nodes == 1 ? " node" : " nodes");
-    if (wanted.servers > 0) {
-      context.err << " and " << wanted.servers << (wanted.servers == 1 ? " server" : " servers");
-    }
+    context.err << "wrote " << options.file << ": " << config::counted(wanted.nodes, "node");
+    if (wanted.servers > 0) context.err << " and " << config::counted(wanted.servers, "server");
     context.err << " on " << config::joined(wanted.hosts);
     if (planned.last_port == wanted.port) {
       context.err << ", port " << wanted.port << '\n';
@@ -270,7 +268,7 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
   command->add_option("-o,--output", options->file, "File to write, - for standard output")
       ->capture_default_str();
   command->add_option("--backend", options->backend, "Back end of the nodes")
-      ->check(CLI::IsMember({"gossip", "collective", "kvstore"}))
+      ->check(one_of({"gossip", "collective", "kvstore"}))
       ->capture_default_str();
   command
       ->add_option(
@@ -281,7 +279,7 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
   command
       ->add_option("--security", options->security,
                    "security.mode of the nodes; default psk, on loopback insecure")
-      ->check(CLI::IsMember({"insecure", "psk"}));
+      ->check(one_of({"insecure", "psk"}));
   command->add_flag("--plaintext", options->plaintext,
                     "Let the gradients of backend collective travel unencrypted beside psk");
   command->add_flag("--force", options->force, "Replace the file if it exists");

@@ -1,5 +1,4 @@
 #include <CLI/App.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
@@ -9,7 +8,6 @@
 #include <ostream>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -17,7 +15,6 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
-#include "dpwa/cli/help_format.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/cli/server_status_table.h"
 #include "dpwa/config/config.h"
@@ -221,23 +218,6 @@ void show_status(const StatusOptions& options, CommandContext& context) {
   }
 }
 
-// The cluster file can be given in two ways, and one of them is required: the help says so once.
-class FileOnce : public CLI::Formatter {
- public:
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override {
-    return wrapped(CLI::Formatter::make_help(app, std::move(name), mode));
-  }
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    std::string text = CLI::Formatter::make_option(option, is_positional);
-    const std::string_view mark = " REQUIRED";
-    const auto place = text.find(mark);
-    if (!is_positional && option->get_positional() && place != std::string::npos)
-      text.replace(place, mark.size(), mark.size(), ' ');  // the columns stay
-    return text;
-  }
-};
-
 }  // namespace
 
 void add_status_command(CLI::App& parent, CommandContext& context) {
@@ -245,7 +225,6 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command =
       parent.add_subcommand("status", "Show the state of every node of a cluster file");
   command->footer("The exit code is 0 also when no node answers, except with --check.");
-  command->formatter(std::make_shared<FileOnce>());
   command->add_option("FILE,--config", options->file, "The cluster file")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::Throw);

@@ -12,8 +12,7 @@
 
 #include "dpwa/base/numbers.h"
 #include "dpwa/base/version.h"
-#include "dpwa/cli/help_format.h"
-#include "dpwa/cli/usage_problem.h"
+#include "dpwa/cli/usage.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/text.h"

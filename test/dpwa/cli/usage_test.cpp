@@ -6,7 +6,7 @@
 #include <string>
 
 #include "dpwa/base/version.h"
-#include "dpwa/cli/help_format.h"
+#include "dpwa/cli/usage.h"
 #include "dpwa/config/backends.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
@@ -127,6 +127,15 @@ TEST_CASE("an option given more often than once is named with how often it may b
         "dpwa: FILE or --config is given 2 times; accepted: once (see dpwa status --help)\n");
   CHECK(run_cli({"keygen", "-o", "a", "--output", "b"}).err ==
         "dpwa: --output is given 2 times; accepted: once (see dpwa keygen --help)\n");
+}
+
+TEST_CASE("a word that an option does not take is refused with the nearest that it takes") {
+  CHECK(run_cli({"init", "--backend", "gosip"}).err ==
+        "dpwa: --backend: 'gosip' is unknown, did you mean 'gossip'? accepted: gossip, collective, "
+        "kvstore (see dpwa init --help)\n");
+  CHECK(run_cli({"init", "--security", "none"}).err ==
+        "dpwa: --security: 'none' is unknown, accepted: insecure, psk (see dpwa init --help)\n");
+  CHECK(run_cli({"completion", "zhs"}).err.find("did you mean 'zsh'?") != std::string::npos);
 }
 
 TEST_CASE("an unknown subcommand suggests the nearest one") {

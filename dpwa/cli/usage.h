@@ -1,13 +1,28 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
 class ParseError;
+class Validator;
 }  // namespace CLI
 
 namespace dpwa::cli {
+
+// The text with its lines broken at blanks so that each has `width` columns at most. What follows
+// the first part of a line stands below it: the description of an option below its description,
+// anything else below the beginning of the line. A word that is too long stays as it is. Pure.
+std::string wrapped(const std::string& text, std::size_t width = 80);
+
+// Gives the help of `app` lines of 80 columns, and that of the subcommands that are added later.
+// For every program of the project.
+void format_help(CLI::App& app);
+
+// Takes one of these words, and suggests the nearest of them for another one.
+CLI::Validator one_of(const std::vector<std::string>& words);
 
 // The fault of a command line that `app` refused, in one line: unknown options come first, in
 // the order given, each with the nearest one that there is; else an unknown subcommand, a word too

@@ -1,12 +1,14 @@
-#include "dpwa/cli/usage_problem.h"
+#include "dpwa/cli/usage.h"
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cctype>
+#include <memory>
+#include <sstream>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/text.h"
@@ -14,16 +16,68 @@
 namespace dpwa::cli {
 namespace {
 
+constexpr std::size_t column_of_descriptions = 30;  // of CLI11
+
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return wrapped(CLI::Formatter::make_help(app, std::move(name), mode));
+  }
+  // An argument that can be given in two ways, as FILE and --config, is said to be required once.
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string text = CLI::Formatter::make_option(option, is_positional);
+    const std::string_view mark = " REQUIRED";
+    const auto place = text.find(mark);
+    if (!is_positional && option->get_positional() && place != std::string::npos)
+      text.replace(place, mark.size(), mark.size(), ' ');  // the columns stay
+    return text;
+  }
+};
+
+// The column of the lines below.
+std::size_t continuation_of(const std::string& line) {
+  const std::size_t begin = line.find_first_not_of(' ');
+  const bool described = begin < column_of_descriptions && line.size() > column_of_descriptions &&
+                         line[column_of_descriptions - 1] == ' ' &&
+                         line[column_of_descriptions] != ' ';
+  return begin >= 2 && described ? column_of_descriptions : begin;
+}
+
+void append_wrapped(std::string& text, std::string line, std::size_t width) {
+  if (line.size() <= width) {
+    text += line + '\n';
+    return;
+  }
+  const std::size_t continuation = continuation_of(line);
+  const std::string indent(continuation, ' ');
+  while (line.size() > width) {
+    std::size_t end = line.rfind(' ', width);
+    // A word that is too long: to its end.
+    if (end == std::string::npos || line.find_first_not_of(' ') > end || end <= continuation)
+      end = line.find(' ', std::max(width, continuation));
+    if (end == std::string::npos) break;
+    text += line.substr(0, line.find_last_not_of(' ', end) + 1) + '\n';
+    line = indent + line.substr(std::min(line.find_first_not_of(' ', end), line.size()));
+  }
+  text += line + '\n';
+}
+
+// The chosen command and those around it.
+std::vector<const CLI::App*> chosen_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> chain{&app};
+  while (!chain.back()->get_subcommands().empty())
+    chain.push_back(chain.back()->get_subcommands().front());
+  return chain;
+}
+
 // A word that was not understood, and the command that received it.
 using Leftover = std::pair<std::string, const CLI::App*>;
 
 std::vector<Leftover> leftovers(const CLI::App& app) {
   std::vector<Leftover> words;
-  const CLI::App* command = &app;
-  while (command != nullptr) {
+  for (const CLI::App* command : chosen_commands(app)) {
     for (const std::string& word : command->remaining()) words.emplace_back(word, command);
-    const auto chosen = command->get_subcommands();
-    command = chosen.empty() ? nullptr : chosen.front();
   }
   return words;
 }
@@ -64,14 +118,6 @@ std::string unknown_subcommand(const Leftover& leftover) {
          config::suggestion(leftover.first, known) + " accepted: " + config::joined(known);
 }
 
-// The chosen command and those around it.
-std::vector<const CLI::App*> chosen_commands(const CLI::App& app) {
-  std::vector<const CLI::App*> chain{&app};
-  while (!chain.back()->get_subcommands().empty())
-    chain.push_back(chain.back()->get_subcommands().front());
-  return chain;
-}
-
 // As a user types it, with its value where there is one to give: "FILE", "--config FILE".
 std::string typed(const CLI::Option& option) {
   if (option.get_positional()) return option.get_name(/*positional=*/true);
@@ -104,6 +150,26 @@ std::string repeated_option(const std::vector<const CLI::App*>& chain) {
 }
 
 }  // namespace
+
+std::string wrapped(const std::string& text, std::size_t width) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) append_wrapped(result, std::move(line), width);
+  return result;
+}
+
+void format_help(CLI::App& app) {
+  app.formatter(std::make_shared<HelpFormat>());
+}
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string accepted;
+  for (const std::string& word : words) accepted += (accepted.empty() ? "{" : ",") + word;
+  const auto problem = [words](const std::string& word) {
+    return std::ranges::find(words, word) == words.end() ? config::unknown_word(word, words) : "";
+  };
+  return {problem, accepted + '}'};
+}
 
 std::string usage_problem(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<Leftover> rest = leftovers(app);
