@@ -27,8 +27,7 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_config_command(app, context);
   add_completion_command(app, context);
   add_keygen_command(app, context);
-  add_node_command(app, context);
-  add_kvserver_command(app, context);
+  add_process_commands(app, context);
   add_status_command(app, context);
 }
 

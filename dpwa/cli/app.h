@@ -21,15 +21,14 @@ struct CommandContext {
   int exit_code = 0;      // set by the subcommand; 0 = done
 };
 
-// Each adds one subcommand to `parent`. The subcommand runs as its callback while the arguments are
+// Each adds subcommands to `parent`. A subcommand runs as its callback while the arguments are
 // parsed; wrong usage throws CLI::ValidationError and a bad cluster file ConfigError (both end with
 // exit code 2), any other exception is a failure (1).
 void add_init_command(CLI::App& parent, CommandContext& context);
 void add_config_command(CLI::App& parent, CommandContext& context);
 void add_completion_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);
-void add_node_command(CLI::App& parent, CommandContext& context);
-void add_kvserver_command(CLI::App& parent, CommandContext& context);
+void add_process_commands(CLI::App& parent, CommandContext& context);  // node, kvserver
 void add_status_command(CLI::App& parent, CommandContext& context);
 
 }  // namespace dpwa::cli
