@@ -23,16 +23,14 @@ bool has_failed(const Json& peer) {
 
 // A node that trains and reaches none of its peers trains alone.
 bool is_alone(const Json& document) {
-  const Json* peers = list_in(document, "peers");
-  return raw_text(document, "state") == "training" && peers != nullptr && !peers->empty() &&
-         std::all_of(peers->begin(), peers->end(), has_failed);
+  const Json& peers = list_in(document, "peers");
+  return raw_text(document, "state") == "training" && !peers.empty() &&
+         std::ranges::all_of(peers, has_failed);
 }
 
 // Whether what `name` sent that node last must not be blended.
 bool refuses_parameters_of(const Json& document, const std::string& name) {
-  const Json* peers = list_in(document, "peers");
-  if (peers == nullptr) return false;
-  return std::any_of(peers->begin(), peers->end(), [&name](const Json& peer) {
+  return std::ranges::any_of(list_in(document, "peers"), [&name](const Json& peer) {
     return peer.is_object() && raw_text(peer, "name") == name &&
            raw_text(peer, "last_failure") == "unusable";
   });
@@ -55,42 +53,38 @@ std::string problem_of(const NodeStatus& node, std::span<const NodeStatus> all) 
 
 // How many of its peers a node reads from memory, such as "2/3".
 std::string peers_on_same_host(const NodeStatus& node) {
-  const Json* peers = list_in(node.document, "peers");
-  if (peers == nullptr) return "-";
-  const auto count = std::count_if(peers->begin(), peers->end(), [](const Json& peer) {
+  const Json& peers = list_in(node.document, "peers");
+  if (peers.is_null()) return "-";
+  const auto count = std::ranges::count_if(peers, [](const Json& peer) {
     return peer.is_object() && raw_text(peer, "transport") == "same_host";
   });
-  return std::to_string(count) + "/" + std::to_string(peers->size());
+  return std::to_string(count) + "/" + std::to_string(peers.size());
 }
 
 // What is unusual about a node, in words; empty for a healthy node of the file.
-std::string notes(const NodeStatus& node) {
+std::string notes_on(const NodeStatus& node) {
   const Json& document = node.document;
   const Json& firewall = object_in(document, "firewall");
   const Json& store = object_in(document, "kvstore");
-  std::string text = node.joined ? "joined at " + node.address : "";
-  if (node.member != "-" && node.member != "alive")
-    text += (text.empty() ? "member " : ", member ") + node.member;
-  const auto note = [&text](std::uint64_t count, const char* what) {
-    if (count > 0) text += (text.empty() ? "" : ", ") + std::to_string(count) + ' ' + what;
-  };
-  note(count_in(document, "protocol_errors"), "errors");
-  note(count_in(firewall, "distance_clipped"), "clipped");
-  note(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
-  note(count_in(document, "ledger_passed_over"), "passed over");
+  Notes notes;
+  if (node.joined) notes.add("joined at " + node.address);
+  if (node.member != "-" && node.member != "alive") notes.add("member " + node.member);
+  notes.count(count_in(document, "protocol_errors"), "errors");
+  notes.count(count_in(firewall, "distance_clipped"), "clipped");
+  notes.count(count_in(firewall, "distance_refused") + count_in(firewall, "not_finite"), "refused");
+  notes.count(count_in(document, "ledger_passed_over"), "passed over");
   if (flag_in(store, "finishing") && raw_text(document, "state") == "training")
-    text += (text.empty() ? "" : ", ") + std::string("done, waits for others");
-  note(count_in(store, "dropped"), "dropped");
-  note(count_in(store, "not_finite"), "not finite");
+    notes.add("done, waits for others");
+  notes.count(count_in(store, "dropped"), "dropped");
+  notes.count(count_in(store, "not_finite"), "not finite");
   if (const std::string whom = field_text(document, "waits_for"); whom != "-")
-    text += (text.empty() ? "waits for " : ", waits for ") + whom;
+    notes.add("waits for " + whom);
   const Json& collective = object_in(document, "collective");
   const bool waits = flag_in(collective, "waits") &&
                      raw_text(collective, "exchange").size() > 1;  // and looked for the late nodes
-  if (!waits) return text;
   const std::string whom = names_in(collective, "late");
-  text += (text.empty() ? "waits for " : ", waits for ") + (whom.empty() ? "others" : whom);
-  return text;
+  if (waits) notes.add("waits for " + (whom.empty() ? "others" : whom));
+  return notes.text;
 }
 
 // Printed under the table when a node has heard of names that have not answered it.
@@ -148,74 +142,91 @@ bool is_of_store(const NodeStatus& node) {
   return raw_text(node.document, "backend") == "kvstore";
 }
 
-}  // namespace
-
-std::string raw_text(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_string()) return "-";
-  return found->get<std::string>();
+const Json& no_value() {
+  static const auto& null = *new Json();
+  return null;
 }
 
-std::string field_text(const Json& document, const char* key, int decimals) {
+const Json& value_in(const Json& document, const char* key) {
   const auto found = document.find(key);
-  if (found == document.end() || found->is_null()) return "-";
-  if (found->is_string())
-    return to_plain_text(found->get_ref<const std::string&>(), wire::max_name_bytes);
-  if (!found->is_number()) return "-";
-  if (decimals < 0) return found->dump();
+  return found == document.end() ? no_value() : *found;
+}
+
+std::string plain(const Json& text) {
+  return to_plain_text(text.get_ref<const std::string&>(), wire::max_name_bytes);
+}
+
+std::string with_decimals(double number, int decimals) {
   char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, found->get<double>());
+  std::snprintf(text, sizeof text, "%.*f", decimals, number);
   return text;
 }
 
+// An empty object: the document itself.
+const Json& part_of(const NodeStatus& process, const char* object) {
+  return *object == '\0' ? process.document : object_in(process.document, object);
+}
+
+}  // namespace
+
+std::string raw_text(const Json& document, const char* key) {
+  const Json& value = value_in(document, key);
+  return value.is_string() ? value.get<std::string>() : "-";
+}
+
+std::string field_text(const Json& document, const char* key, int decimals) {
+  const Json& value = value_in(document, key);
+  if (value.is_string()) return plain(value);
+  if (!value.is_number()) return "-";
+  return decimals < 0 ? value.dump() : with_decimals(value.get<double>(), decimals);
+}
+
 std::uint64_t count_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_number_unsigned() ? found->get<std::uint64_t>() : 0;
+  const Json& value = value_in(document, key);
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
 }
 
 const Json& object_in(const Json& document, const char* key) {
   static const Json none = Json::object();
-  const auto found = document.find(key);
-  return found != document.end() && found->is_object() ? *found : none;
+  const Json& value = value_in(document, key);
+  return value.is_object() ? value : none;
 }
 
 bool flag_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && *found == true;
+  return value_in(document, key) == true;
 }
 
-const Json* list_in(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  return found != document.end() && found->is_array() ? &*found : nullptr;
+const Json& list_in(const Json& document, const char* key) {
+  const Json& value = value_in(document, key);
+  return value.is_array() ? value : no_value();
 }
 
 std::string names_in(const Json& document, const char* key) {
   std::string names;
-  const Json* list = list_in(document, key);
-  if (list == nullptr) return names;
-  for (const Json& name : *list) {
-    if (!name.is_string()) continue;
-    names += names.empty() ? "" : ", ";
-    names += to_plain_text(name.get_ref<const std::string&>(), wire::max_name_bytes);
+  for (const Json& name : list_in(document, key)) {
+    if (name.is_string()) names += (names.empty() ? "" : ", ") + plain(name);
   }
   return names;
 }
 
 std::string megabytes(const Json& document, const char* key) {
-  const auto found = document.find(key);
-  if (found == document.end() || !found->is_number()) return "-";
-  const double amount = found->get<double>() / 1e6;
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", amount < 1000 ? 1 : 0, amount);
-  return text;
+  const Json& value = value_in(document, key);
+  if (!value.is_number()) return "-";
+  const double amount = value.get<double>() / 1e6;
+  return with_decimals(amount, amount < 1000 ? 1 : 0);
+}
+
+void Notes::add(const std::string& note) {
+  text += (text.empty() ? "" : ", ") + note;
+}
+
+void Notes::count(std::uint64_t number, const char* what) {
+  if (number > 0) add(std::to_string(number) + ' ' + what);
 }
 
 std::string other_name(const NodeStatus& node) {
-  const auto named = node.document.find("node");
-  if (!node.error.empty() || named == node.document.end() || !named->is_string() ||
-      *named == node.name)
-    return "";
-  return field_text(node.document, "node");
+  const Json& name = value_in(node.document, "node");
+  return node.error.empty() && name.is_string() && name != node.name ? plain(name) : "";
 }
 
 std::string absence_of(const NodeStatus& node) {
@@ -224,15 +235,6 @@ std::string absence_of(const NodeStatus& node) {
   const std::string other = other_name(node);
   return other.empty() ? "" : "answers as '" + other + "'";
 }
-
-namespace {
-
-// An empty object: the document itself.
-const Json& part_of(const NodeStatus& process, const char* object) {
-  return *object == '\0' ? process.document : object_in(process.document, object);
-}
-
-}  // namespace
 
 Column text_column(const char* head, const char* key, int decimals, const char* object) {
   return {head, [=](const NodeStatus& process) {
@@ -276,17 +278,14 @@ Json parse_status(const StatusAnswer& answer) {
   return document.is_object() && !too_deep ? document : Json::object();
 }
 
-std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers) {
+std::map<std::string, Json> members_in(const std::vector<NodeStatus>& nodes) {
   const auto rank = [](const Json& member) {
     const std::string status = raw_text(member, "status");
     return status == "alive" ? 0 : status == "left" ? 3 : status == "dead" ? 2 : 1;
   };
   std::map<std::string, Json> members;
-  for (const StatusAnswer& answer : answers) {
-    const Json document = parse_status(answer);
-    const Json* list = list_in(document, "members");
-    if (list == nullptr) continue;
-    for (const Json& member : *list) {
+  for (const NodeStatus& node : nodes) {
+    for (const Json& member : list_in(node.document, "members")) {
       if (!member.is_object()) continue;
       const std::string name = raw_text(member, "name");
       const auto [found, first] = members.try_emplace(name, member);
@@ -320,7 +319,7 @@ void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out,
                               text_column("clock", "clock", of_store ? 0 : 1)};
   for (Column& column : of_group ? group_columns() : of_store ? worker_columns() : pull_columns())
     columns.push_back(std::move(column));
-  columns.push_back({"notes", notes});
+  columns.push_back({"notes", notes_on});
   print_table("node", columns, nodes, out);
   print_unverified(nodes, out);
 }

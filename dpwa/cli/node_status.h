@@ -34,15 +34,24 @@ std::string raw_text(const Json& document, const char* key);
 // Numbers get `decimals` decimals; -1: as they arrived.
 std::string field_text(const Json& document, const char* key, int decimals = -1);
 
-// The same of other types: 0, an empty object, false, null where there is none of that type.
+// The same of other types: 0, an empty object, false, null where there is none of that type. Null
+// has no elements.
 std::uint64_t count_in(const Json& document, const char* key);
 const Json& object_in(const Json& document, const char* key);
 bool flag_in(const Json& document, const char* key);
-const Json* list_in(const Json& document, const char* key);
+const Json& list_in(const Json& document, const char* key);
 // The texts of a list for display: "a, b".
 std::string names_in(const Json& document, const char* key);
 // Of a number of bytes, with a decimal where it is small.
 std::string megabytes(const Json& document, const char* key);
+
+// What is unusual about a process: "3 errors, waits for w2"; empty: nothing.
+struct Notes {
+  std::string text;
+
+  void add(const std::string& note);
+  void count(std::uint64_t number, const char* what);  // nothing where it is 0
+};
 
 // An empty object when the answer is not a document, or is nested so deeply that copying it would
 // exhaust the stack.
@@ -55,9 +64,9 @@ std::string absence_of(const NodeStatus& node);
 // The name of another node that answers at the address; empty: there is none.
 std::string other_name(const NodeStatus& node);
 
-// The members in all answers, by name: the entry that calls the member alive, or else the most
+// The members in all documents, by name: the entry that calls the member alive, or else the most
 // serious one.
-std::map<std::string, Json> members_in(const std::vector<StatusAnswer>& answers);
+std::map<std::string, Json> members_in(const std::vector<NodeStatus>& nodes);
 
 // The width of the tables, while names have at most eight characters.
 inline constexpr std::size_t status_width = 80;
@@ -83,5 +92,10 @@ void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out,
 // One line for each of these nodes that is missing or failing, such as "w2: no answer: Connection
 // refused". Pure.
 std::vector<std::string> status_problems(std::span<const NodeStatus> nodes);
+
+// The same of the servers of backend kvstore.
+void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& out);
+// A line for each server that does not answer or cannot serve its share.
+std::vector<std::string> server_problems(std::span<const NodeStatus> servers);
 
 }  // namespace dpwa::cli

@@ -1,6 +1,6 @@
-#include "dpwa/cli/server_status_table.h"
-
 #include <ostream>
+
+#include "dpwa/cli/node_status.h"
 
 namespace dpwa::cli {
 namespace {
@@ -25,28 +25,16 @@ std::string snapshot_in(const Json& document) {
   return age == "-" ? number : number + " (" + age + " s)";
 }
 
-std::size_t size_of_list(const Json& document, const char* key) {
-  const Json* list = list_in(document, key);
-  return list != nullptr ? list->size() : 0;
-}
-
-std::string notes_on(const Json& document) {
-  std::string text;
-  const auto note = [&text](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
-  const auto count = [&](const char* key, const char* what) {
-    if (count_in(document, key) > 0) note(field_text(document, key) + ' ' + what);
-  };
-  if (const std::size_t waiting = size_of_list(document, "at_end"); waiting > 0)
-    note(std::to_string(waiting) + " at the end");
-  count("dropped", "dropped");
-  count("not_finite", "not finite");
-  count("protocol_errors", "errors");
-  count("without_replica", "without replica");
-  const Json& snapshot = object_in(document, "snapshot");
-  if (count_in(snapshot, "failures") > 0)
-    note(field_text(snapshot, "failures") + " snapshots not written");
-  if (const std::string what = vain_wait_of(document); !what.empty()) note(what);
-  return text;
+std::string notes_on_server(const Json& document) {
+  Notes notes;
+  notes.count(list_in(document, "at_end").size(), "at the end");
+  notes.count(count_in(document, "dropped"), "dropped");
+  notes.count(count_in(document, "not_finite"), "not finite");
+  notes.count(count_in(document, "protocol_errors"), "errors");
+  notes.count(count_in(document, "without_replica"), "without replica");
+  notes.count(count_in(object_in(document, "snapshot"), "failures"), "snapshots not written");
+  if (const std::string what = vain_wait_of(document); !what.empty()) notes.add(what);
+  return notes.text;
 }
 
 }  // namespace
@@ -58,14 +46,14 @@ void print_server_table(const std::vector<NodeStatus>& servers, std::ostream& ou
   print_table("server",
               {text_column("state", "state"),
                {"workers", of_document([](const Json& document) {
-                  return std::to_string(size_of_list(document, "workers"));
+                  return std::to_string(list_in(document, "workers").size());
                 })},
                text_column("step", "clock"),
                text_column("slices", "slices"),
                megabytes_column("MB", "bytes"),
                text_column("updates", "updates"),
                {"snapshot", of_document(snapshot_in)},
-               {"notes", of_document(notes_on)}},
+               {"notes", of_document(notes_on_server)}},
               servers, out);
 }
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <ostream>
@@ -16,7 +15,6 @@
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
 #include "dpwa/cli/node_status.h"
-#include "dpwa/cli/server_status_table.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/nodes.h"
@@ -35,7 +33,7 @@ struct StatusOptions {
   unsigned timeout_ms = 2000;
 };
 
-// A node to ask: one of the file, or one that joined, as the nodes of the file report it.
+// A process to ask: one of the file, or a node that joined, as the nodes of the file report it.
 struct Asked {
   PeerAddress address;
   std::string shown;  // HOST:PORT
@@ -50,13 +48,11 @@ std::vector<Asked> all_of(const std::vector<NodeEntry>& entries) {
 
 // Nodes that joined and are not known yet. Their number is limited, so that a lying node cannot
 // keep this command busy.
-std::vector<Asked> joined(const std::map<std::string, Json>& members,
-                          const std::vector<Asked>& known) {
+std::vector<Asked> joined(const std::vector<NodeStatus>& known) {
   constexpr std::size_t most = 1024;
   std::vector<Asked> found;
-  for (const auto& [name, member] : members) {
-    const bool is_known =
-        std::ranges::any_of(known, [&](const Asked& node) { return node.address.name == name; });
+  for (const auto& [name, member] : members_in(known)) {
+    const bool is_known = std::ranges::find(known, name, &NodeStatus::name) != known.end();
     const auto port = member.find("port");
     const std::string address = raw_text(member, "address");
     const std::string status = raw_text(member, "status");
@@ -69,12 +65,6 @@ std::vector<Asked> joined(const std::map<std::string, Json>& members,
     found.push_back({{name, {address}, number}, address + ":" + std::to_string(number)});
   }
   return found;
-}
-
-std::vector<PeerAddress> addresses_of(const std::vector<Asked>& nodes) {
-  std::vector<PeerAddress> addresses;
-  for (const Asked& node : nodes) addresses.push_back(node.address);
-  return addresses;
 }
 
 // The answers of the processes of a cluster. `servers`: of backend kvstore.
@@ -114,45 +104,36 @@ struct Asking {
   std::chrono::milliseconds timeout;
 };
 
-// The nodes of the file, in its order, then those that joined.
-std::vector<NodeStatus> ask(const Asking& asking) {
-  const Config& config = asking.config;
-  std::vector<Asked> nodes = all_of(config.nodes);
-  auto answers =
-      query_status(config.cluster, addresses_of(nodes), asking.timeout, asking.security.get());
-  const auto more = joined(members_in(answers), nodes);
-  if (!more.empty()) {
-    auto of_joined =
-        query_status(config.cluster, addresses_of(more), asking.timeout, asking.security.get());
-    nodes.insert(nodes.end(), more.begin(), more.end());
-    answers.insert(answers.end(), of_joined.begin(), of_joined.end());
-  }
-  const auto members = members_in(answers);
+std::vector<NodeStatus> ask(const Asking& asking, const std::vector<Asked>& processes) {
+  std::vector<PeerAddress> addresses;
+  for (const Asked& process : processes) addresses.push_back(process.address);
+  const auto answers =
+      query_status(asking.config.cluster, addresses, asking.timeout, asking.security.get());
   std::vector<NodeStatus> found;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const auto held = members.find(nodes[i].address.name);
-    found.push_back({nodes[i].address.name, nodes[i].shown,
-                     held == members.end() ? "-" : field_text(held->second, "status"),
-                     answers[i].error, parse_status(answers[i]), i >= config.nodes.size()});
-  }
+  for (std::size_t i = 0; i < processes.size(); ++i)
+    found.push_back(
+        {addresses[i].name, processes[i].shown, "-", answers[i].error, parse_status(answers[i])});
   return found;
 }
 
-std::vector<NodeStatus> ask_servers(const Asking& asking) {
-  std::vector<NodeStatus> found;
-  if (asking.config.backend != Backend::kvstore) return found;
-  const std::vector<Asked> servers = all_of(asking.config.kvstore.servers);
-  const auto answers = query_status(asking.config.cluster, addresses_of(servers), asking.timeout,
-                                    asking.security.get());
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    found.push_back({servers[i].address.name, servers[i].shown, "-", answers[i].error,
-                     parse_status(answers[i])});
-  }
-  return found;
-}
-
+// The nodes of the file, in its order, then those that joined; and the servers.
 Found ask_all(const Asking& asking) {
-  return {ask(asking), ask_servers(asking)};
+  const Config& config = asking.config;
+  Found found{ask(asking, all_of(config.nodes)), {}};
+  if (const std::vector<Asked> more = joined(found.nodes); !more.empty()) {
+    for (NodeStatus& node : ask(asking, more)) {
+      node.joined = true;
+      found.nodes.push_back(std::move(node));
+    }
+  }
+  const auto members = members_in(found.nodes);
+  for (NodeStatus& node : found.nodes) {
+    if (const auto held = members.find(node.name); held != members.end())
+      node.member = field_text(held->second, "status");
+  }
+  if (config.backend == Backend::kvstore)
+    found.servers = ask(asking, all_of(config.kvstore.servers));
+  return found;
 }
 
 void print_tables(const Found& found, Backend of_file, std::ostream& out) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/cli/server_status_table.h"
+#include "dpwa/cli/node_status.h"
 
 namespace dpwa {
 
