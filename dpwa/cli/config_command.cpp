@@ -79,9 +79,15 @@ void check(const CheckOptions& options, CommandContext& context) {
   context.out << to_yaml(config);
   if (const std::size_t servers = config.kvstore.servers.size();
       servers > 0 && config.backend != Backend::kvstore)
-    context.err << "warning: " << options.file << ": kvstore.servers lists " << servers
-                << (servers == 1 ? " server" : " servers") << ", which backend "
+    context.err << "warning: " << options.file << ": kvstore.servers lists "
+                << config::counted(servers, "server") << ", which backend "
                 << config::name_of(config.backend) << " does not use; backend: kvstore does\n";
+  if (const std::size_t nodes = config.nodes.size(); nodes > 0 && config.gossip.min_nodes > nodes)
+    context.err << "warning: " << options.file << ": gossip.min_nodes requires "
+                << config.gossip.min_nodes << ", and the file has "
+                << config::counted(nodes, "node")
+                << (config.backend == Backend::gossip ? ", so a run fails unless others join\n"
+                                                      : ", which dpwa-train refuses\n");
   check_cores(options, config, context);
   if (!config.original_form_by.empty())
     context.err << "note: " << options.file << ": of the form of the original dpwa, as "
@@ -96,7 +102,7 @@ void check(const CheckOptions& options, CommandContext& context) {
   if (config.nodes.empty()) {
     context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";
   } else {
-    context.err << config.nodes.size() << (config.nodes.size() == 1 ? " node" : " nodes");
+    context.err << config::counted(config.nodes.size(), "node");
   }
   if (!config.self.empty()) {
     const NodeEntry& self = server != nullptr ? *server : config.self_node();
@@ -198,8 +204,10 @@ std::string reload_of(const KeySection& section, const Key& key) {
   return key.reloads ? "yes" : "no";
 }
 
+constexpr std::size_t list_width = 100;
+
 void list(std::ostream& out) {
-  TextTable table({"KEY", "DEFAULT", "RELOAD", "ACCEPTED"});
+  TextTable table({"KEY", "DEFAULT", "RELOAD", "ACCEPTED"}, list_width);
   for (const KeySection& section : config::key_table()) {
     for (const Key& key : section.keys) {
       table.add({config::path_of(section, key), key.default_value.empty() ? "-" : key.default_value,

@@ -223,6 +223,25 @@ TEST_CASE("config check warns of servers that the back end does not use") {
   CHECK(run_cli({"config", "check", used.path().string()}).err.starts_with("ok: "));
 }
 
+TEST_CASE("config check warns where the file has fewer nodes than gossip.min_nodes") {
+  const std::string nodes = "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\n";
+  const auto said = [&](const std::string& rest) {
+    const ScratchFile file(nodes + rest);
+    const CliResult result = run_cli({"config", "check", file.path().string()});
+    CHECK(result.exit_code == 0);
+    const auto begin = std::string("warning: ").size() + file.path().string().size();
+    return result.err.starts_with("warning: ")
+               ? result.err.substr(begin, result.err.find('\n') - begin)
+               : result.err.substr(0, 4);
+  };
+  CHECK(said("gossip: {min_nodes: 2}\n") == "ok: ");
+  CHECK(
+      said("gossip: {min_nodes: 3}\n") ==
+      ": gossip.min_nodes requires 3, and the file has 2 nodes, so a run fails unless others join");
+  CHECK(said("backend: null\ngossip: {min_nodes: 3}\n") ==
+        ": gossip.min_nodes requires 3, and the file has 2 nodes, which dpwa-train refuses");
+}
+
 TEST_CASE("config check warns of cores that this machine does not have") {
   const std::string here = std::to_string(usable_processors().front());
   const auto check = [](const std::string& host, const std::string& cores) {
@@ -342,4 +361,9 @@ TEST_CASE("config keys gives every key a line, and a row of the reference in Mar
     }
   }
   CHECK(std::regex_search(list.out, std::regex("\ngossip.timeout_ms +500 +yes ")));
+  std::istringstream lines(list.out);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 100);
+  }
 }
