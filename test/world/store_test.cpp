@@ -92,6 +92,7 @@ std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_
     now = fault.at;
     const bool starts = fault.kind == Fault::Kind::start || fault.kind == Fault::Kind::replace;
     if (fault.is_of_groups() || (starts && store.lives() == VirtualStore::max_lives)) continue;
+    if (snapshots && fault.kind == Fault::Kind::replace) continue;  // of the disk, too
     testing::happen(fault, store.world(), none);
   }
   recover(store);
