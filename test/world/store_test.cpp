@@ -3,8 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "test/dpwa/kvstore/virtual_store.h"
@@ -32,6 +35,7 @@ StoreOptions options_of(const Schedule& schedule, std::uint64_t seed) {
   options.workers = schedule.machines - options.servers;
   options.keys = 2;
   options.seed = seed;
+  options.numbers_by_time = true;
   return options;
 }
 
@@ -61,6 +65,79 @@ bool happen(const Fault& fault, VirtualStore& store, std::size_t servers, bool c
   return of_server || !(ends || fault.kind == start);
 }
 
+// What a scene has in store for the processes: the first server, or the second, then the others.
+class Scenes {
+ public:
+  // `ends`: also the end of servers.
+  Scenes(VirtualStore& store, const StoreOptions& options, bool ends)
+      : store_(store), options_(options), ends_(ends) {
+    store.watch([this](Environment& environment, const std::string& name,
+                       const kvstore::Message& message,
+                       bool sent) { return falls(environment, name, message, sent); });
+  }
+
+  void play(const Fault& fault) {
+    World& world = store_.world();
+    for (std::size_t machine = 0; machine < world.machines(); ++machine) {
+      const bool is_server = machine < options_.servers;
+      const std::size_t role = is_server ? (machine + fault.first) % options_.servers : 2;
+      traps_[world.name(machine)] = fault.traps.at(role);
+    }
+    const std::size_t worker = options_.servers + fault.second % options_.workers;
+    switch (fault.opening) {
+      case Fault::Opening::loss:
+      case Fault::Opening::renew:
+        world.kill(worker);
+        if (fault.side % 4 != 0 && store_.lives() < VirtualStore::max_lives) world.start(worker);
+        return;
+      case Fault::Opening::part:
+        world.cut(0, 1, true);
+        world.cut(1, 0, true);
+        return;
+    }
+  }
+
+ private:
+  // The messages that decide an epoch come in the order of those that decide a view.
+  static std::optional<std::size_t> kind_of(const kvstore::Message& message) {
+    return std::visit(
+        [](const auto& content) -> std::optional<std::size_t> {
+          using Content = std::decay_t<decltype(content)>;
+          if constexpr (std::is_constructible_v<kvstore::EpochMessage, Content>)
+            return kvstore::EpochMessage(content).index();
+          return std::nullopt;
+        },
+        message);
+  }
+
+  bool falls(Environment& environment, const std::string& name, const kvstore::Message& message,
+             bool sent) {
+    const auto kind = kind_of(message);
+    std::vector<Trap>& traps = traps_[name];
+    for (auto trap = traps.begin(); kind && trap != traps.end(); ++trap) {
+      if (trap->kind != *kind || trap->sends != sent || trap->after-- > 0) continue;
+      const Trap sprung = *trap;
+      traps.erase(trap);
+      const bool ends = sprung.does == Trap::Does::ends || sprung.does == Trap::Does::burns;
+      const bool may_end = name.front() == 's' ? ends_ : store_.lives() < VirtualStore::max_lives;
+      if (ends && may_end) {
+        environment.crash(sprung.back);
+      } else if (sprung.does == Trap::Does::hides) {
+        environment.hide(sprung.back);
+      } else {
+        environment.stop(sprung.back);
+      }
+      return ends && may_end;
+    }
+    return false;
+  }
+
+  VirtualStore& store_;
+  const StoreOptions& options_;
+  const bool ends_;
+  Traps traps_;
+};
+
 // All machines run, and hear one another.
 void recover(VirtualStore& store) {
   World& world = store.world();
@@ -87,9 +164,11 @@ std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_
   for (std::size_t worker = 0; worker < options.workers; ++worker) store.slow_down(worker, 5);
   Duration now{};
   Traps none;
+  Scenes scenes(store, options, /*ends=*/true);
   for (const Fault& fault : schedule.faults) {
     store.run(fault.at - now);
     now = fault.at;
+    if (fault.kind == Fault::Kind::scene) scenes.play(fault);
     const bool starts = fault.kind == Fault::Kind::start || fault.kind == Fault::Kind::replace;
     if (fault.is_of_groups() || (starts && store.lives() == VirtualStore::max_lives)) continue;
     if (snapshots && fault.kind == Fault::Kind::replace) continue;  // of the disk, too
@@ -119,9 +198,14 @@ std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
   for (std::size_t worker = 0; worker < options.workers; ++worker) store.slow_down(worker, 5);
   Duration now{};
   Duration disturbed{};
+  Scenes scenes(store, options, /*ends=*/false);
   for (const Fault& fault : schedule.faults) {
     store.run(fault.at - now);
     now = fault.at;
+    if (fault.kind == Fault::Kind::scene) {
+      scenes.play(fault);
+      disturbed = now;
+    }
     // What is about to be decided may have left the other copy out.
     if (happen(fault, store, options.servers, now - disturbed > 2s)) disturbed = now;
   }

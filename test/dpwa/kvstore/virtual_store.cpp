@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "dpwa/base/incarnation.h"
+#include "dpwa/base/on_exit.h"
 
 namespace dpwa::kvstore::testing {
 namespace {
@@ -84,12 +85,23 @@ void VirtualStore::start_worker(std::size_t worker, std::uint64_t incarnation) {
   world_.start(options_.servers + worker);
 }
 
+std::uint64_t VirtualStore::next_incarnation(const Process& former) const {
+  if (former.next != 0) return former.next;
+  const auto now = static_cast<std::uint64_t>(now_ms() * 1e3);
+  return std::max(former.incarnation + 1, options_.numbers_by_time ? now : 0);
+}
+
+void VirtualStore::fail(std::string problem) {
+  if (std::ranges::count(failures_, problem) == 0) failures_.push_back(std::move(problem));
+}
+
 void VirtualStore::begin_server(std::size_t at, world::Environment& environment) {
   Server& server = servers_[at];
   const std::string& name = server_names_[at];
-  const std::uint64_t given = std::exchange(server.next, 0);
-  server.incarnation = given != 0 ? given : server.incarnation + 1;
+  server.incarnation = next_incarnation(server);
+  server.next = 0;
   server.environment = &environment;
+  server.ends = false;
   ServerEngineOptions options;
   options.shard = rules_of(options_.type, options_.staleness, options_.replicas);
   options.shard.resend = ms(100);
@@ -110,7 +122,7 @@ void VirtualStore::begin_worker(std::size_t at, world::Environment& environment)
   Worker& worker = workers_[at];
   const std::string name = "w" + std::to_string(at);
   const double slowness = worker.slowness;
-  const std::uint64_t incarnation = worker.next != 0 ? worker.next : worker.incarnation + 1;
+  const std::uint64_t incarnation = next_incarnation(worker);
   const std::size_t left_out = worker.left_out;
   worker = {};
   worker.incarnation = incarnation;
@@ -170,6 +182,7 @@ void VirtualStore::pump(const std::string& name) {
   if (is_server(name)) {
     ServerEngine& engine = *servers_[at].engine;
     const MemberId self = engine.self();
+    check_epoch(engine.epoch());
     for (Outgoing& message : engine.take()) transmit(self, std::move(message));
     for (ShardEngine::Captured& each : engine.take_captured()) {
       const auto key = static_cast<std::uint64_t>(each.slice.key.number());
@@ -186,11 +199,20 @@ void VirtualStore::pump(const std::string& name) {
     return;
   }
   handle_events(at);
+  check_epoch(workers_[at].engine->epoch());
   const MemberId self = workers_[at].engine->self();
   for (Outgoing& message : workers_[at].engine->take(now(name))) transmit(self, std::move(message));
 }
 
 void VirtualStore::transmit(const MemberId& from, Outgoing message) {
+  Process& sender = process(from.name);
+  const auto ends = [&](bool sent) {
+    sender.ends =
+        sender.ends || (watch_ && watch_(*sender.environment, from.name, message.message, sent));
+    return sender.ends;
+  };
+  if (ends(/*sent=*/false)) return;
+  const OnExit after([&] { ends(/*sent=*/true); });
   if (!runs(message.to)) return;
   if (!quiet_ && random_.bernoulli(options_.loss)) return;
   if (auto* push = std::get_if<Push>(&message.message); push && index_of(from.name) % 2 == 0) {

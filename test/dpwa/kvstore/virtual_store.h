@@ -36,6 +36,7 @@ struct StoreOptions {
   double not_finite = 0;                    // a push
   std::uint64_t steps = ~std::uint64_t{0};  // after which a worker pushes no more
   bool finishes = false;         // after those steps, as an adapter does: with the final values
+  bool numbers_by_time = false;  // processes have incarnations as real ones do
   bool keeps_snapshots = false;  // servers write some to their disks, and begin with the last one
 };
 
@@ -90,6 +91,11 @@ class VirtualStore {
   // What is wrong with a snapshot of all keys; empty: nothing.
   std::string problem_of(std::uint32_t snapshot) const;
 
+  // Called before each message of a process leaves, and after it. True: nothing more leaves.
+  using Watch = std::function<bool(world::Environment& environment, const std::string& name,
+                                   const Message& message, bool sent)>;
+  void watch(Watch watch) { watch_ = std::move(watch); }
+
   // --- what happened
   std::size_t lives() const { return lives_; }  // of workers so far
   bool server_runs(std::size_t server) const { return servers_[server].engine != nullptr; }
@@ -131,6 +137,7 @@ class VirtualStore {
     std::uint64_t incarnation = 0;
     std::uint64_t next = 0;  // incarnation of the next process; 0: one more
     world::Environment* environment = nullptr;
+    bool ends = false;  // at the next event
   };
   using Part = std::map<std::uint64_t, ShardEngine::Captured>;  // of one server, by key
   // What it keeps of snapshots.
@@ -163,6 +170,7 @@ class VirtualStore {
     std::vector<double> begun;
     std::size_t left_out = 0;
   };
+  std::uint64_t next_incarnation(const Process& former) const;
   bool is_server(const std::string& name) const { return name.front() == 's'; }
   std::size_t index_of(const std::string& name) const { return std::stoul(name.substr(1)); }
   std::size_t machine_of(const std::string& name) const {
@@ -180,9 +188,10 @@ class VirtualStore {
   void keep_snapshots(std::size_t server);
   void pump(const std::string& name);
   void transmit(const MemberId& from, Outgoing message);
+  void check_epoch(const Epoch& epoch);
   void deliver(const MemberId& from, const Outgoing& message, std::uint64_t to_incarnation);
   void handle_events(std::size_t worker);
-  void fail(std::string problem) { failures_.push_back(std::move(problem)); }
+  void fail(std::string problem);
   void ask_for_values(std::size_t worker);
   void begin_step(std::size_t worker);
   void push_step(std::size_t worker);
@@ -202,6 +211,8 @@ class VirtualStore {
   // By row, key and step.
   std::map<std::tuple<std::size_t, std::uint64_t, std::uint64_t>, Outcome> outcomes_;
   std::vector<std::shared_ptr<Bytes>> gradients_;  // lent: kept for good
+  Watch watch_;
+  std::map<std::uint64_t, Epoch> epochs_;  // by number
   bool quiet_ = false;
   std::uint64_t largest_lead_ = 0;
   Snapshots snapshots_;

@@ -11,6 +11,13 @@ std::uint64_t VirtualStore::counted_steps(const std::vector<double>& values, std
   return static_cast<std::uint64_t>(word) >> step % bits & 1;
 }
 
+// No two epochs have one number.
+void VirtualStore::check_epoch(const Epoch& epoch) {
+  const auto [known, is_new] = epochs_.try_emplace(epoch.number, epoch);
+  if (epoch.number > 0 && !is_new && known->second != epoch)
+    fail("two epochs have number " + std::to_string(epoch.number));
+}
+
 // What the answer to a pull has to have in it, and (merged) must not have.
 void VirtualStore::check_pull(std::size_t at, const WorkerEngine::Pulled& pulled) {
   if (options_.optimizer != OptimizerKind::sgd || !pulled.values) return;
