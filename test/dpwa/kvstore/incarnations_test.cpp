@@ -225,7 +225,7 @@ TEST_CASE("servers that all start again with lower numbers tell the workers that
   for (const std::size_t server : {0, 1}) store.kill_server(server);
   for (const std::size_t server : {0, 1}) store.start_server(server, 500 + server);
   store.run(seconds(5));
-  for (const std::size_t worker : {0, 1}) CHECK_FALSE(store.worker(worker).takes_part());
+  for (const std::size_t worker : {2, 3}) CHECK_FALSE(store.world().runs(worker));
 }
 
 }  // namespace dpwa::kvstore
