@@ -117,7 +117,9 @@ void ServerEngine::take_up_epoch(TimePoint now) {
     // A server that has just started first learns of the others, and is taken in later. One that
     // was left out again before it heard of that would not be: its process is known.
     const auto place = epoch().server(self().name);
-    deposed_ = member_ || (place && epoch().servers[*place].id == self());
+    // It may have completed what another server had proposed, an epoch with its former process.
+    deposed_ = member_ || (place && epoch().servers[*place].id == self()) ||
+               has_former_values(epoch());
     return;
   }
   if (!member_) take_up_loaded();
@@ -231,12 +233,15 @@ bool ServerEngine::believes(const MemberId& from, const Epoch& epoch) const {
   return this->epoch().has(from) || epoch.has(from);
 }
 
-bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
-  if (member_ || options_.shard.replicas || epoch.number <= this->epoch().number ||
-      !epochs_.fits(epoch))
-    return false;
+// Whether the former process of this server has values in this epoch that nobody else has.
+bool ServerEngine::has_former_values(const Epoch& epoch) const {
+  if (member_ || options_.shard.replicas || !epochs_.fits(epoch)) return false;
   const ServerEntry& entry = epoch.servers[*epoch.server(self().name)];
   return entry.state == ServerState::up && entry.id.incarnation != self().incarnation;
+}
+
+bool ServerEngine::has_lost_values_of(const Epoch& epoch) const {
+  return epoch.number > this->epoch().number && has_former_values(epoch);
 }
 
 // The old epoch is not installed: this server is before its first one.

@@ -126,6 +126,7 @@ class ServerEngine {
   bool has_listened(TimePoint now) const;
   bool may_vote(TimePoint now) const;
   bool believes(const MemberId& from, const Epoch& epoch) const;
+  bool has_former_values(const Epoch& epoch) const;
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_lost(TimePoint now);

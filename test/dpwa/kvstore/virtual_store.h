@@ -150,7 +150,8 @@ class VirtualStore {
     Disk disk;
     std::map<std::uint32_t, Part> captured;
     std::uint32_t written = 0;
-    TimePoint begun{};  // a snapshot
+    TimePoint begun{};          // a snapshot
+    std::uint64_t updates = 0;  // of all servers, then
   };
   struct Worker : Process {
     std::unique_ptr<WorkerEngine> engine;

@@ -29,6 +29,7 @@ void VirtualStore::list_snapshots(std::size_t at) {
   server.disk = file.has_value() ? std::any_cast<Disk>(file) : Disk{};
   server.captured.clear();
   server.written = 0;
+  server.updates = 0;
   server.begun = server.environment->now();
   std::vector<SnapshotId> held;
   for (const auto& [id, part] : server.disk.parts) held.push_back(id);
@@ -83,7 +84,10 @@ void VirtualStore::keep_snapshots(std::size_t at) {
   }
   const Duration since = environment.now() - server.begun;
   const bool is_over = engine.over_everywhere() >= number && since > between_snapshots;
-  if (at == 0 && (is_over || since > given_up_after) && engine.knows_updates()) {
+  const std::uint64_t updates = engine.updates_everywhere();
+  if (at == 0 && (is_over || since > given_up_after) && engine.knows_updates() &&
+      updates > server.updates) {
+    server.updates = updates;
     server.begun = environment.now();
     engine.begin_snapshot();
   }
