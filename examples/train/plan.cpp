@@ -12,7 +12,6 @@
 #include "dpwa/config/names.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/text.h"
-#include "examples/train/samples.h"
 
 namespace dpwa::train {
 namespace {
@@ -183,7 +182,8 @@ RunLength Plan::length() const {
   } else if (options.steps != 0) {
     length.samples = options.steps * options.batch_size;
   } else {
-    length.samples = by_epochs(epoch_samples(identity.train_size, identity.nodes, identity.rank));
+    // The same for every split, so budgets are comparable and no node trains alone at the end.
+    length.samples = by_epochs(shard(identity.train_size, identity.nodes, identity.rank).count);
   }
   return length;
 }

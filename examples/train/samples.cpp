@@ -20,11 +20,10 @@ std::vector<Shard> make_iid(std::size_t size, std::size_t nodes, std::uint64_t s
   Random random(SeedStreams(seed).common(SeedRole::split));
   shuffle(all, random);
   std::vector<Shard> shards;
-  auto from = all.begin();
   for (std::size_t rank = 0; rank < nodes; ++rank) {
-    const auto to = from + static_cast<std::ptrdiff_t>(epoch_samples(size, nodes, rank));
-    shards.emplace_back(from, to);
-    from = to;
+    const ItemRange range = shard(size, nodes, rank);
+    const auto part = std::span(all).subspan(range.from, range.count);
+    shards.emplace_back(part.begin(), part.end());
   }
   return shards;
 }
@@ -47,9 +46,7 @@ std::vector<double> draw_shares(double alpha, std::size_t nodes, std::uint64_t s
 void fill_empty_shards(std::vector<Shard>& shards) {
   for (Shard& shard : shards) {
     if (!shard.empty()) continue;
-    Shard& largest = *std::max_element(
-        shards.begin(), shards.end(),
-        [](const Shard& left, const Shard& right) { return left.size() < right.size(); });
+    Shard& largest = *std::ranges::max_element(shards, {}, std::ranges::size);
     shard.push_back(largest.back());
     largest.pop_back();
   }
@@ -102,56 +99,42 @@ std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t>
   return shards;
 }
 
-std::uint64_t epoch_samples(std::uint64_t size, std::uint64_t nodes, std::uint64_t rank) {
-  return shard(size, nodes, rank).count;
-}
-
-SampleStream::SampleStream(Shard shard, std::uint64_t seed)
-    : shard_(std::move(shard)), seed_(seed) {
-  shuffle_pass(0);
-}
-
-std::span<const std::uint32_t> SampleStream::next(std::size_t count) {
+std::span<const std::uint32_t> SampleStream::at(std::uint64_t position, std::size_t count) {
   batch_.clear();
-  while (batch_.size() < count) {
-    if (pass() != shuffled_pass_) shuffle_pass(pass());
-    batch_.push_back(order_[position_ % shard_.size()]);
-    ++position_;
+  for (; batch_.size() < count; ++position) {
+    const std::uint64_t pass = position / shard_.size();
+    if (pass != pass_) {
+      order_ = shard_;
+      Random random(SeedStreams::epoch_of(seed_, pass));
+      shuffle(order_, random);
+      pass_ = pass;
+    }
+    batch_.push_back(order_[position % shard_.size()]);
   }
   return batch_;
 }
 
-void SampleStream::seek(std::uint64_t position) {
-  position_ = position;
-}
-
-void SampleStream::shuffle_pass(std::uint64_t pass) {
-  order_ = shard_;
-  Random random(SeedStreams::epoch_of(seed_, pass));
-  shuffle(order_, random);
-  shuffled_pass_ = pass;
-}
-
 void Samples::seek(const RunPosition& position) {
-  cursor_.seek(is_shared_ ? position.cursor.value_or(0) : position.of_stream());
-  state_[0] = static_cast<std::int64_t>(cursor_.position());
+  const auto taken = is_shared_ ? position.cursor.value_or(0) : position.of_stream();
+  state_[0] = static_cast<std::int64_t>(taken);
   state_[1] = static_cast<std::int64_t>(position.step);
 }
 
 double Samples::done() const {
   if (length_.steps != SharedCursor::no_end)
     return static_cast<double>(step()) / static_cast<double>(length_.steps);
-  return std::min(1.0, static_cast<double>(cursor_.position()) / whole_);
+  return std::min(1.0, static_cast<double>(position()) / whole_);
 }
 
 std::span<const std::uint32_t> Samples::next(const Place& place) {
   const Place own = is_shared_ ? place : Place{};
-  const ItemRange part = cursor_.part(own.rank, own.size);
-  cursor_.advance(own.size);
-  state_[0] = static_cast<std::int64_t>(cursor_.position());
+  SharedCursor cursor(batch_size_, length_.samples, least_);
+  cursor.seek(position());
+  const ItemRange part = cursor.part(own.rank, own.size);
+  cursor.advance(own.size);
+  state_[0] = static_cast<std::int64_t>(cursor.position());
   ++state_[1];
-  order_.seek(part.from);
-  return order_.next(part.count);
+  return order_.at(part.from, part.count);
 }
 
 // Samples of steps that the run does not have were not trained on.
@@ -163,9 +146,8 @@ void Samples::move(std::uint64_t step, std::uint64_t taken, RunPosition& positio
 }
 
 void Samples::settle(RunPosition& position) {
-  const auto taken = static_cast<std::uint64_t>(state_[0]);
+  const std::uint64_t taken = this->position();
   if (is_shared_) {
-    cursor_.seek(taken);
     position.cursor = taken;
     position.step = step();
   } else if (step() != position.step || taken != position.of_stream()) {

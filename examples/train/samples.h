@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "adapters/adapter_types.h"
@@ -25,33 +27,22 @@ using Shard = std::vector<std::uint32_t>;  // sample numbers, rising
 std::vector<Shard> make_shards(const Split& split, std::span<const std::uint8_t> labels,
                                std::size_t nodes, std::uint64_t seed);
 
-// Samples that node `rank` takes in one epoch: size / nodes, the first size mod nodes ranks one
-// more. The same for every split, so budgets are comparable and no node trains alone at the end.
-std::uint64_t epoch_samples(std::uint64_t size, std::uint64_t nodes, std::uint64_t rank);
-
 // The endless order in which a node takes the samples of its shard: pass after pass, each in its
-// own order, drawn from (seed, pass). A batch may span two passes, so all batches are full. The
-// position is the number of samples taken. A seek to it gives the same sequence, so resuming is
+// own order, drawn from (seed, pass). A batch may span two passes, so all batches are full. A
+// position, the number of samples taken before, always gives the same samples, so resuming is
 // exact. One owner, one thread.
 class SampleStream {
  public:
   // `shard` is not empty. `seed` belongs to the node, or to all (dpwa/parallel/seed_streams.h).
-  SampleStream(Shard shard, std::uint64_t seed);
+  SampleStream(Shard shard, std::uint64_t seed) : shard_(std::move(shard)), seed_(seed) {}
 
-  // The next `count` samples; valid until the next call.
-  std::span<const std::uint32_t> next(std::size_t count);
-  void seek(std::uint64_t position);
-
-  std::uint64_t position() const { return position_; }
-  std::uint64_t pass() const { return position_ / shard_.size(); }
+  // `count` samples from this position on; valid until the next call.
+  std::span<const std::uint32_t> at(std::uint64_t position, std::size_t count);
 
  private:
-  void shuffle_pass(std::uint64_t pass);
-
   Shard shard_;
   std::uint64_t seed_;
-  std::uint64_t position_ = 0;
-  std::uint64_t shuffled_pass_ = 0;
+  std::optional<std::uint64_t> pass_;  // that `order_` is of
   Shard order_;
   Shard batch_;
 };
@@ -82,9 +73,9 @@ class Samples {
 
   // Before the first step: continues after this position.
   void seek(const RunPosition& position);
-  bool ended() const { return step() >= length_.steps || cursor_.ended(); }
+  bool ended() const { return step() >= length_.steps || position() >= length_.samples; }
   double done() const;  // of the whole length, from 0 to 1
-  std::uint64_t position() const { return cursor_.position(); }
+  std::uint64_t position() const { return static_cast<std::uint64_t>(state_[0]); }
 
   // Takes the samples of the next step for a node in that place; valid until the next call. None
   // when fewer are left than there are nodes.
@@ -104,8 +95,8 @@ class Samples {
       : is_shared_(is_shared),
         order_(std::move(order)),
         batch_size_(batch_size),
-        cursor_(batch_size, length.samples, least),
         length_(length),
+        least_(least),
         whole_(whole > 0 ? whole : static_cast<double>(length.samples)),
         state_(state) {}
 
@@ -115,8 +106,8 @@ class Samples {
   bool is_shared_;
   SampleStream order_;
   std::uint64_t batch_size_;
-  SharedCursor cursor_;
   RunLength length_;
+  std::uint64_t least_;
   double whole_;
   State state_;
 };

@@ -158,9 +158,3 @@ TEST_CASE("fewer samples than nodes are refused where every node needs its own")
   CHECK(test::has(refusal({SplitKind::dirichlet, 1}), "3 samples"));
   CHECK(refusal({SplitKind::shared, 0}).empty());
 }
-
-TEST_CASE("the epochs of all nodes add up to the data set") {
-  std::uint64_t sum = 0;
-  for (std::uint64_t rank = 0; rank < 7; ++rank) sum += epoch_samples(60001, 7, rank);
-  CHECK(sum == 60001);
-}
