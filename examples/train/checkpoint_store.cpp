@@ -4,7 +4,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <boost/endian/conversion.hpp>
+#include <array>
+#include <boost/endian/arithmetic.hpp>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -22,12 +23,19 @@
 namespace dpwa::train {
 namespace {
 
-namespace endian = boost::endian;
+using boost::endian::little_uint32_t;
+using boost::endian::little_uint64_t;
 
-constexpr std::string_view magic = "DPWACKPT";
+constexpr std::array<char, 8> magic = {'D', 'P', 'W', 'A', 'C', 'K', 'P', 'T'};
 constexpr std::uint32_t version = 1;
-constexpr std::size_t header_bytes = 24;
-constexpr std::size_t prefix_bytes = 8;  // of the body
+
+struct Header {
+  std::array<char, 8> magic;
+  little_uint32_t version;
+  little_uint32_t checksum;
+  little_uint64_t body_bytes;
+};
+static_assert(sizeof(Header) == 24);
 
 constexpr std::string_view whole_ending = ".ckpt";
 constexpr std::string_view damaged_ending = ".ckpt.damaged";
@@ -35,25 +43,21 @@ constexpr std::string_view unfinished_ending = ".ckpt.tmp";  // write_file_atomi
 constexpr std::size_t kept_files = 2;
 
 std::uint32_t checksum(std::string_view body) {
-  return crc32c(std::as_bytes(std::span(body.data(), body.size())));
+  return crc32c(std::as_bytes(std::span(body)));
 }
 
-unsigned char* bytes_of(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
-
-const unsigned char* bytes_of(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
-
-// `begin`: the first 24 bytes of the file, or all.
-void check_header(std::string_view begin, std::uint64_t file_bytes) {
-  if (begin.size() < header_bytes) throw DamagedCheckpoint("it is cut off");
-  if (!begin.starts_with(magic)) throw DamagedCheckpoint("it is not a checkpoint");
-  if (const auto found = endian::load_little_u32(bytes_of(begin) + 8); found != version)
-    throw DamagedCheckpoint("it has format version " + std::to_string(found) + "; accepted: 1");
-  if (endian::load_little_u64(bytes_of(begin) + 16) != file_bytes - header_bytes)
+// `begin`: the first 24 bytes of the file, or all. Throws DamagedCheckpoint.
+Header header_of(std::string_view begin, std::uint64_t file_bytes) {
+  Header header;
+  if (begin.size() < sizeof header) throw DamagedCheckpoint("it is cut off");
+  std::memcpy(&header, begin.data(), sizeof header);
+  if (header.magic != magic) throw DamagedCheckpoint("it is not a checkpoint");
+  if (header.version != version)
+    throw DamagedCheckpoint("it has format version " + std::to_string(header.version.value()) +
+                            "; accepted: 1");
+  if (header.body_bytes != file_bytes - sizeof header)
     throw DamagedCheckpoint("its size is not the one in its header");
+  return header;
 }
 
 // The body of the checkpoint file at `path`. Throws DamagedCheckpoint when it is certainly not a
@@ -80,8 +84,8 @@ std::string read_checkpoint(const std::filesystem::path& path) {
     require(got.has_value());
     text.resize(from + *got);
   };
-  read_to(std::min(size, header_bytes));
-  check_header(text, size);
+  read_to(std::min(size, sizeof(Header)));
+  header_of(text, size);
   try {
     read_to(size);
     return checkpoint_body(std::move(text));
@@ -94,33 +98,29 @@ std::string read_checkpoint(const std::filesystem::path& path) {
 }  // namespace
 
 std::string checkpoint_header(std::string_view body) {
-  std::string header(header_bytes, '\0');
-  std::memcpy(header.data(), magic.data(), magic.size());
-  endian::store_little_u32(bytes_of(header) + 8, version);
-  endian::store_little_u32(bytes_of(header) + 12, checksum(body));
-  endian::store_little_u64(bytes_of(header) + 16, body.size());
-  return header;
+  const Header header{magic, version, checksum(body), body.size()};
+  return {reinterpret_cast<const char*>(&header), sizeof header};
 }
 
 std::string checkpoint_body(std::string file) {
-  check_header(file, file.size());
-  const std::uint32_t expected = endian::load_little_u32(bytes_of(file) + 12);
-  file.erase(0, header_bytes);
-  if (checksum(file) != expected) throw DamagedCheckpoint("its checksum does not match");
+  const Header header = header_of(file, file.size());
+  file.erase(0, sizeof header);
+  if (checksum(file) != header.checksum) throw DamagedCheckpoint("its checksum does not match");
   return file;
 }
 
 CheckpointParts split_checkpoint(std::string_view body) {
-  if (body.size() < prefix_bytes) throw DamagedCheckpoint("it is too short");
-  const std::uint64_t bytes = endian::load_little_u64(bytes_of(body));
-  if (bytes > body.size() - prefix_bytes) throw DamagedCheckpoint("it is too short");
-  return {body.substr(prefix_bytes, bytes), body.substr(prefix_bytes + bytes)};
+  little_uint64_t state_bytes;
+  if (body.size() < sizeof state_bytes) throw DamagedCheckpoint("it is too short");
+  std::memcpy(&state_bytes, body.data(), sizeof state_bytes);
+  body.remove_prefix(sizeof state_bytes);
+  if (state_bytes > body.size()) throw DamagedCheckpoint("it is too short");
+  return {body.substr(0, state_bytes), body.substr(state_bytes)};
 }
 
 std::string begin_checkpoint(std::string_view state) {
-  std::string body(prefix_bytes, '\0');
-  endian::store_little_u64(bytes_of(body), state.size());
-  return body.append(state);
+  const little_uint64_t bytes(state.size());
+  return std::string(reinterpret_cast<const char*>(&bytes), sizeof bytes).append(state);
 }
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, std::string node, Warn warn)
@@ -154,6 +154,9 @@ void CheckpointStore::require_directory(bool resume) const {
     if (code != std::errc::no_space_on_device && code.value() != EDQUOT)
       refuse("cannot be written: " + code.message());
   }
+  if (!resume && !readable_files().empty())
+    throw ConfigError("--checkpoint: '" + directory_.string() + "' holds checkpoints of " + node_ +
+                      "; accepted: with --resume, or another directory");
 }
 
 void CheckpointStore::save(std::uint64_t step, std::string_view body) {
@@ -204,10 +207,6 @@ void CheckpointStore::keep(const std::filesystem::path& file) const {
   const bool stays = !error || error == std::errc::file_exists;
   warn_("the weights of checkpoint " + file.string() + " were given up" +
         (stays ? "; it stays as *.kept" : "; it will be removed: " + error.message()));
-}
-
-bool CheckpointStore::empty() const {
-  return readable_files().empty();
 }
 
 std::vector<std::string> CheckpointStore::other_nodes() const {

@@ -49,7 +49,8 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path directory, std::string node, Warn warn);
 
   // For the start of a run: makes the directory if it does not exist (`resume`: it must exist), and
-  // for a moment a file in it. Throws ConfigError when either fails, but not for a full disk.
+  // for a moment a file in it. Throws ConfigError when either fails, but not for a full disk, and
+  // when there are checkpoints of this node that the run does not resume from.
   void require_directory(bool resume) const;
 
   // Creates the directory if it does not exist. Throws std::system_error; older files then stay as
@@ -68,8 +69,6 @@ class CheckpointStore {
 
   // The file stays as *.kept, whatever is saved later; a warning where that is not possible.
   void keep(const std::filesystem::path& file) const;
-
-  bool empty() const;  // throws ConfigError when the directory cannot be read
 
   // Names of other nodes that have checkpoints there, in order; none when it cannot be read.
   std::vector<std::string> other_nodes() const;

@@ -120,10 +120,6 @@ Program::Program(const TrainOptions& options)
     checkpoints_.emplace(options_.checkpoint, config_.self,
                          [](const std::string& what) { log(LogLevel::warn, "train", what); });
     checkpoints_->require_directory(options_.resume);
-    if (!options_.resume && !checkpoints_->empty())
-      throw ConfigError("--checkpoint: '" + options_.checkpoint.string() +
-                        "' holds checkpoints of " + config_.self +
-                        "; accepted: with --resume, or another directory");
   }
   models_.emplace(options_, config_);
   if (const auto rate = rate_of_workers(options_, config_)) {

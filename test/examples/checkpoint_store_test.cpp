@@ -33,7 +33,7 @@ void flip_last_byte(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE_FIXTURE(Store, "a store without files is empty and loads nothing") {
-  CHECK(store.empty());
+  CHECK_NOTHROW(store.require_directory(false));
   CHECK_FALSE(store.load_latest().has_value());
 }
 
@@ -44,6 +44,9 @@ TEST_CASE_FIXTURE(Store, "the checkpoint of the highest step is loaded, not the 
   REQUIRE(loaded);
   CHECK(loaded->body == "ten");
   CHECK(loaded->file == file("w1.10.ckpt"));
+  CHECK_NOTHROW(store.require_directory(true));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.require_directory(false); }),
+                  "' holds checkpoints of w1; accepted: with --resume, or another directory"));
   CHECK(warnings.empty());
 }
 
@@ -188,7 +191,8 @@ TEST_CASE_FIXTURE(Store,
 TEST_CASE_FIXTURE(Store, "a directory that cannot be read is not one without checkpoints") {
   std::filesystem::create_symlink(directory / "checkpoints", directory / "checkpoints");
   CHECK(test::has(test::message_of<ConfigError>([&] { store.load_latest(); }), "--checkpoint: '"));
-  CHECK(test::has(test::message_of<ConfigError>([&] { store.empty(); }), "--checkpoint: '"));
+  CHECK(test::has(test::message_of<ConfigError>([&] { store.require_directory(false); }),
+                  "--checkpoint: '"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they take all addresses
