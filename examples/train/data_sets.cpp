@@ -1,6 +1,7 @@
 #include "examples/train/data_sets.h"
 
 #include <algorithm>
+#include <boost/endian/conversion.hpp>
 #include <cmath>
 #include <string>
 
@@ -18,7 +19,37 @@ constexpr std::size_t max_elements = std::size_t{1} << 32;
   throw ConfigError(name + ": not a usable IDX file: " + why);
 }
 
-constexpr std::size_t mnist_side = 28;
+// `stem` or `stem`.gz in `dir` or in `dir`/`folder`.
+std::filesystem::path find_data_file(const std::filesystem::path& dir, const std::string& folder,
+                                     const std::string& stem) {
+  for (const auto& place : {dir, dir / folder})
+    for (const char* ending : {"", ".gz"}) {
+      const std::filesystem::path candidate = place / (stem + ending);
+      std::error_code error;
+      if (std::filesystem::is_regular_file(candidate, error)) return candidate;
+    }
+  throw ConfigError("--data-dir: neither " + stem + " nor " + stem + ".gz is in '" + dir.string() +
+                    "' or in its folder " + folder);
+}
+
+Dataset empty_set(std::size_t channels, std::size_t side, std::array<float, 4> mean,
+                  std::array<float, 4> deviation) {
+  Dataset data;
+  data.channels = channels;
+  data.height = data.width = side;
+  data.mean = mean;
+  data.deviation = deviation;
+  return data;
+}
+
+constexpr std::size_t classes = 10;
+
+void check_label(std::uint8_t label, const std::filesystem::path& file) {
+  if (label >= classes)
+    throw ConfigError(file.string() + ": label " + std::to_string(label) + "; accepted: 0 to 9");
+}
+
+constexpr int side = 28;  // of the images of MNIST, and of those that are made up
 constexpr std::size_t max_file_bytes = std::size_t{1} << 30;
 
 Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
@@ -27,39 +58,23 @@ Dataset load_part(const std::filesystem::path& dir, const std::string& part) {
   IdxTensor images = parse_idx(read_file(image_file, max_file_bytes), image_file.string());
   IdxTensor labels = parse_idx(read_file(label_file, max_file_bytes), label_file.string());
   const auto& shape = images.dimensions;
-  if (shape.size() != 3 || shape[1] != mnist_side || shape[2] != mnist_side)
+  if (shape.size() != 3 || shape[1] != side || shape[2] != side)
     throw ConfigError(image_file.string() + ": does not hold images of 28 x 28 pixels");
   if (labels.dimensions.size() != 1)
     throw ConfigError(label_file.string() + ": does not hold one label per sample");
   if (shape[0] != labels.dimensions[0])
     throw ConfigError(label_file.string() + ": " + std::to_string(labels.dimensions[0]) +
                       " labels for " + std::to_string(shape[0]) + " images");
-  Dataset data;
-  data.height = data.width = mnist_side;
-  const auto wrong = std::find_if(labels.elements.begin(), labels.elements.end(),
-                                  [&](std::uint8_t label) { return label >= data.classes; });
-  if (wrong != labels.elements.end())
-    throw ConfigError(label_file.string() + ": label " + std::to_string(*wrong) +
-                      "; accepted: 0 to 9");
+  for (const std::uint8_t label : labels.elements) check_label(label, label_file);
+  Dataset data = empty_set(1, side, {0.1307F}, {0.3081F});
   data.pixels = std::move(images.elements);
   data.labels = std::move(labels.elements);
-  data.mean = {0.1307F};
-  data.deviation = {0.3081F};
   return data;
 }
 
 constexpr std::size_t image_bytes = 3 * 32 * 32;
 constexpr std::size_t record_bytes = 1 + image_bytes;
 constexpr std::size_t max_records = 10000;  // per file
-
-Dataset empty_set() {
-  Dataset data;
-  data.channels = 3;
-  data.height = data.width = 32;
-  data.mean = {0.4914F, 0.4822F, 0.4465F};
-  data.deviation = {0.2470F, 0.2435F, 0.2616F};
-  return data;
-}
 
 void append(Dataset& data, const std::filesystem::path& dir, const std::string& stem) {
   const auto file = find_data_file(dir, "cifar-10-batches-bin", stem);
@@ -68,17 +83,13 @@ void append(Dataset& data, const std::filesystem::path& dir, const std::string& 
     throw ConfigError(file.string() + ": " + std::to_string(bytes.size()) +
                       " bytes; accepted: 1 to 10000 records of 3073 bytes");
   for (auto record = bytes.begin(); record != bytes.end(); record += record_bytes) {
-    if (*record >= data.classes)
-      throw ConfigError(file.string() + ": label " + std::to_string(*record) +
-                        "; accepted: 0 to 9");
+    check_label(*record, file);
     data.labels.push_back(*record);
     data.pixels.insert(data.pixels.end(), record + 1, record + record_bytes);
   }
 }
 
-constexpr int side = 28;
 constexpr int max_shift = 3;
-constexpr std::size_t classes = 10;
 using Pattern = std::vector<float>;  // side x side, in [0, 1]
 
 Pattern make_pattern(Random& random) {
@@ -121,10 +132,7 @@ Shifted shift(const Pattern& pattern, Random& random) {
 }
 
 Dataset draw(const std::vector<Pattern>& patterns, std::size_t size, Random& random) {
-  Dataset data;
-  data.height = data.width = side;
-  data.mean = {0.27F};
-  data.deviation = {0.25F};
+  Dataset data = empty_set(1, side, {0.27F}, {0.25F});
   data.pixels.reserve(size * side * side);
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t label = random.below(classes);
@@ -173,8 +181,7 @@ IdxTensor parse_idx(std::vector<std::uint8_t> bytes, const std::string& name) {
   IdxTensor tensor;
   std::size_t elements = 1;
   for (std::size_t at = preamble_bytes; at < header_bytes; at += 4) {
-    const std::size_t size = std::size_t{bytes[at]} << 24 | std::size_t{bytes[at + 1]} << 16 |
-                             std::size_t{bytes[at + 2]} << 8 | std::size_t{bytes[at + 3]};
+    const std::size_t size = boost::endian::load_big_u32(&bytes[at]);
     if (size == 0) refuse(name, "a dimension is 0");
     if (size > max_elements / elements) refuse(name, "its header announces too many elements");
     elements *= size;
@@ -194,7 +201,8 @@ TrainTest load_mnist(const std::filesystem::path& dir) {
 }
 
 TrainTest load_cifar10(const std::filesystem::path& dir) {
-  TrainTest data{empty_set(), empty_set()};
+  const Dataset none = empty_set(3, 32, {0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F});
+  TrainTest data{none, none};
   for (int batch = 1; batch <= 5; ++batch)
     append(data.train, dir, "data_batch_" + std::to_string(batch) + ".bin");
   append(data.test, dir, "test_batch.bin");

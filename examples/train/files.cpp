@@ -60,16 +60,4 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size
   return content;
 }
 
-std::filesystem::path find_data_file(const std::filesystem::path& dir, const std::string& folder,
-                                     const std::string& stem) {
-  for (const auto& place : {dir, dir / folder})
-    for (const char* ending : {"", ".gz"}) {
-      const std::filesystem::path candidate = place / (stem + ending);
-      std::error_code error;
-      if (std::filesystem::is_regular_file(candidate, error)) return candidate;
-    }
-  throw ConfigError("--data-dir: neither " + stem + " nor " + stem + ".gz is in '" + dir.string() +
-                    "' or in its folder " + folder);
-}
-
 }  // namespace dpwa::train

@@ -24,8 +24,4 @@ inline constexpr ::mode_t private_mode = 0600;
 // cannot be read, is damaged or cut off, or holds more than `limit` bytes.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, std::size_t limit);
 
-// `stem` or `stem`.gz in `dir` or in `dir`/`folder`; throws ConfigError when there is neither.
-std::filesystem::path find_data_file(const std::filesystem::path& dir, const std::string& folder,
-                                     const std::string& stem);
-
 }  // namespace dpwa::train
