@@ -6,16 +6,16 @@ namespace dpwa::svi {
 namespace {
 
 using train::add;
-using train::path;
 using train::positive;
+using train::some;
 using train::whole;
 
 void add_model_options(CLI::App& app, SviOptions& o) {
   add(app, "--data", data_names, "Data set; default engel", o.data);
   add(app, "--data-dir", "DIR", "Folder of NAME.csv; scripts/prepare_svi_data.py writes it",
-      path(o.data_dir));
+      o.data_dir, some);
   add(app, "--hidden", "0 to 4096", "Units of the network, 0 = a linear model; default 16",
-      whole(o.hidden, 0, 4096));
+      o.hidden, whole(0, 4096));
   add(app, "--posterior", posterior_names, "Posterior of the weights; default mean-field",
       o.posterior);
   add(app, "--exchange", exchange_names,
@@ -24,17 +24,17 @@ void add_model_options(CLI::App& app, SviOptions& o) {
 
 void add_training_options(CLI::App& app, SviOptions& o) {
   add(app, "--lr", "a number > 0", "Learning rate of Adam, which falls to a tenth; default 0.02",
-      positive(o.lr));
-  add(app, "--steps", "a whole number >= 1", "Steps of each node; default 2000", whole(o.steps, 1));
+      o.lr, positive);
+  add(app, "--steps", "a whole number >= 1", "Steps of each node; default 2000", o.steps, whole(1));
   add(app, "--batch-size", "a whole number >= 0", "Rows of a step, 0 = all of the shard; default 0",
-      whole(o.batch_size, 0, 1 << 30));
-  add(app, "--draws", "1 to 1024", "Draws of the weights in a step; default 4",
-      whole(o.draws, 1, 1024));
-  add(app, "--seed", "a whole number >= 0", "Seed, the same on every node; default 1",
-      whole(o.seed, 0));
-  add(app, "--threads", "1 to 1024", "Compute threads; default 1", whole(o.threads, 1, 1024));
-  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR",
-      path(o.run_dir));
+      o.batch_size, whole(0, 1 << 30));
+  add(app, "--draws", "1 to 1024", "Draws of the weights in a step; default 4", o.draws,
+      whole(1, 1024));
+  add(app, "--seed", "a whole number >= 0", "Seed, the same on every node; default 1", o.seed,
+      whole(0));
+  add(app, "--threads", "1 to 1024", "Compute threads; default 1", o.threads, whole(1, 1024));
+  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR", o.run_dir,
+      some);
 }
 
 }  // namespace

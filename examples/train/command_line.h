@@ -1,14 +1,13 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <boost/algorithm/string/join.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <limits>
+#include <optional>
 #include <string>
-#include <utility>
 
 #include "dpwa/base/numbers.h"
 #include "dpwa/base/version.h"
@@ -21,76 +20,52 @@
 // The command lines of the example programs, with one way to refuse a value.
 namespace dpwa::train {
 
-using Accept = std::function<bool(const std::string&)>;  // stores the value; false = not accepted
-
-// `accepted` is also the type that the help shows; `bounds`: what it leaves open, for the error.
-inline CLI::Option* add(CLI::App& app, const std::string& name, const std::string& accepted,
-                        const std::string& description, Accept accept,
-                        const std::string& bounds = "") {
-  const auto check = [name, accepted, bounds,
-                      accept = std::move(accept)](const std::string& value) {
-    if (!accept(value))
+// The option stores what `parse` makes of its text: an optional value, none when the text is not
+// accepted. `accepted` is also the type that the help shows; `bounds`: what it leaves open, for the
+// error.
+template <class Value, class Parse>
+CLI::Option* add(CLI::App& app, const std::string& name, const std::string& accepted,
+                 const std::string& description, Value& target, Parse parse,
+                 const std::string& bounds = "") {
+  const auto store = [&target, name, accepted, bounds, parse](const std::string& text) {
+    const auto value = parse(text);
+    if (!value)
       throw CLI::ValidationError(
-          name, config::shown(value) + " is not accepted; accepted: " + accepted + bounds);
+          name, config::shown(text) + " is not accepted; accepted: " + accepted + bounds);
+    target = *value;
   };
-  return app.add_option_function<std::string>(name, check, description)->type_name(accepted);
+  return app.add_option_function<std::string>(name, store, description)->type_name(accepted);
 }
 
 // One of the words.
 template <class Value, std::size_t count>
 CLI::Option* add(CLI::App& app, const std::string& name, const config::Word<Value> (&words)[count],
                  const std::string& description, Value& target) {
-  std::string accepted;
-  for (const auto& word : words) accepted += (accepted.empty() ? "" : "|") + std::string(word.name);
-  return add(app, name, accepted, description, [&words, &target](const std::string& text) {
+  const auto parse = [&words](const std::string& text) -> std::optional<Value> {
     for (const auto& word : words)
-      if (text == word.name) return target = word.value, true;
-    return false;
-  });
-}
-
-template <typename Value, typename Parse>
-Accept choice(Value& target, Parse parse) {
-  return [&target, parse](const std::string& text) {
-    const auto value = parse(text);
-    if (value) target = *value;
-    return value.has_value();
+      if (text == word.name) return word.value;
+    return std::nullopt;
   };
+  const auto accepted = boost::algorithm::join(config::names_in(words), "|");
+  return add(app, name, accepted, description, target, parse);
 }
 
-inline Accept whole(std::uint64_t& target, std::uint64_t low,
-                    std::uint64_t high = std::numeric_limits<std::uint64_t>::max()) {
-  return [&target, low, high](const std::string& text) {
+inline auto whole(std::uint64_t low,
+                  std::uint64_t high = std::numeric_limits<std::uint64_t>::max()) {
+  return [low, high](const std::string& text) {
     const auto value = number_in<std::uint64_t>(text);
-    if (!value || *value < low || *value > high) return false;
-    target = *value;
-    return true;
+    return value && *value >= low && *value <= high ? value : std::nullopt;
   };
 }
 
-inline Accept positive(double& target) {
-  return [&target](const std::string& text) {
-    const auto value = config::parse_number(text);
-    if (!value || *value <= 0) return false;
-    target = *value;
-    return true;
-  };
+inline std::optional<double> positive(const std::string& text) {
+  const auto value = config::parse_number(text);
+  return value && *value > 0 ? value : std::nullopt;
 }
 
-inline Accept path(std::filesystem::path& target) {
-  return [&target](const std::string& text) {
-    target = text;
-    return !text.empty();
-  };
-}
-
-inline Accept milliseconds(std::chrono::nanoseconds& target) {
-  return [&target](const std::string& text) {
-    const auto value = config::parse_number(text);
-    if (!value || *value < 0 || *value > 3.6e6) return false;
-    target = std::chrono::nanoseconds(static_cast<std::int64_t>(*value * 1e6));
-    return true;
-  };
+// A path or a name.
+inline std::optional<std::string> some(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
 }
 
 // What every program has. `launchers`: where the name may also come from.
@@ -99,12 +74,9 @@ inline void add_common_options(CLI::App& app, std::filesystem::path& config, std
   cli::format_help(app);
   app.set_version_flag("--version", app.get_name() + " " + std::string(version()) +
                                         " (back ends: " + available_backends() + ")");
-  add(app, "--config", "FILE", "Cluster file", path(config))->required();
+  add(app, "--config", "FILE", "Cluster file", config, some)->required();
   add(app, "--name", "NODE", "This node's name in it; default $DPWA_NAME, else from " + launchers,
-      [&node](const auto& text) {
-        node = text;
-        return !text.empty();
-      });
+      node, some);
 }
 
 template <class Options>

@@ -11,12 +11,15 @@
 namespace dpwa::train {
 namespace {
 
+// The text behind this beginning of it; empty when it begins otherwise.
+std::string_view after(std::string_view beginning, std::string_view text) {
+  return text.starts_with(beginning) ? text.substr(beginning.size()) : std::string_view();
+}
+
 std::optional<Split> parse_split(std::string_view text) {
   if (text == "iid") return Split{SplitKind::iid, 0};
   if (text == "shared") return Split{SplitKind::shared, 0};
-  constexpr std::string_view prefix = "dirichlet:";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  const auto alpha = config::parse_number(text.substr(prefix.size()));
+  const auto alpha = config::parse_number(after("dirichlet:", text));
   if (!alpha || *alpha <= 0) return std::nullopt;
   return Split{SplitKind::dirichlet, *alpha};
 }
@@ -26,30 +29,24 @@ std::optional<DeviceChoice> parse_device(std::string_view text) {
   if (text == "cpu") return DeviceChoice{Kind::cpu, -1};
   if (text == "cuda") return DeviceChoice{Kind::cuda, -1};
   if (text == "auto") return DeviceChoice{Kind::automatic, -1};
-  constexpr std::string_view prefix = "cuda:";
-  if (!text.starts_with(prefix)) return std::nullopt;
-  const auto index = number_in<std::uint64_t>(text.substr(prefix.size()));
+  const auto index = number_in<std::uint8_t>(after("cuda:", text));
   if (!index || *index > 127) return std::nullopt;
-  return DeviceChoice{Kind::cuda, static_cast<int>(*index)};
+  return DeviceChoice{Kind::cuda, *index};
 }
 
-std::optional<DevicesChoice> parse_devices(std::string_view text) {
-  DevicesChoice devices;
-  constexpr std::string_view cpus = "cpu:";
-  if (text.starts_with(cpus)) {
-    const auto count = number_in<std::uint64_t>(text.substr(cpus.size()));
-    if (!count || *count < 1 || *count > 1024) return std::nullopt;
-    devices.cpus = static_cast<int>(*count);
-    return devices;
+std::optional<std::vector<DeviceChoice>> parse_devices(std::string_view text) {
+  if (const auto count = number_in<std::uint16_t>(after("cpu:", text))) {
+    if (*count < 1 || *count > 1024) return std::nullopt;
+    return std::vector<DeviceChoice>(*count);
   }
+  std::vector<DeviceChoice> gpus;
   while (true) {
     const auto comma = text.find(',');
-    const auto device = parse_device(text.substr(0, comma));
-    if (!device || device->index < 0 ||
-        std::ranges::find(devices.gpus, device->index) != devices.gpus.end())
-      return std::nullopt;
-    devices.gpus.push_back(device->index);
-    if (comma == std::string_view::npos) return devices;
+    const auto gpu = parse_device(text.substr(0, comma));
+    if (!gpu || gpu->index < 0) return std::nullopt;
+    if (std::ranges::count(gpus, gpu->index, &DeviceChoice::index) > 0) return std::nullopt;
+    gpus.push_back(*gpu);
+    if (comma == std::string_view::npos) return gpus;
     text.remove_prefix(comma + 1);
   }
 }
@@ -63,15 +60,26 @@ std::optional<ShardChoice> parse_shard(std::string_view text) {
   return ShardChoice{*number - 1, *of};
 }
 
+std::optional<std::chrono::nanoseconds> parse_milliseconds(std::string_view text) {
+  const auto value = config::parse_number(text);
+  if (!value || *value < 0 || *value > 3.6e6) return std::nullopt;
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(*value * 1e6));
+}
+
+std::optional<std::uint64_t> parse_mebibytes(const std::string& text) {  // in bytes
+  const auto value = whole(1, 1 << 24)(text);
+  return value ? std::optional(*value << 20) : std::nullopt;
+}
+
 void add_data_options(CLI::App& app, TrainOptions& o) {
   add(app, "--data", data_names, "Data set; default mnist", o.data);
-  add(app, "--data-dir", "DIR", "Folder of its files; default $DPWA_DATA_DIR", path(o.data_dir));
+  add(app, "--data-dir", "DIR", "Folder of its files; default $DPWA_DATA_DIR", o.data_dir, some);
   add(app, "--split", "iid|dirichlet:ALPHA|shared",
-      "How the nodes share the data, ALPHA > 0; default iid", choice(o.split, parse_split),
+      "How the nodes share the data, ALPHA > 0; default iid", o.split, parse_split,
       ", where ALPHA is a number > 0");
   add(app, "--shard", "K/N",
       "Trains on part K of N of the split, from 1; default this node's position in the file",
-      choice(o.shard, parse_shard), " with 1 <= K <= N <= 65536, such as 2/4");
+      o.shard, parse_shard, " with 1 <= K <= N <= 65536, such as 2/4");
   add(app, "--model", model_names, "Model; default mlp", o.model);
 }
 
@@ -80,36 +88,36 @@ void add_training_options(CLI::App& app, TrainOptions& o) {
   add(app, "--lr", "a number > 0",
       "Learning rate; default sgd 0.1, momentum 0.03, adam 0.001, and where each push of a worker "
       "is an update (kvstore.type dist_async, dist_ssp) that divided by the workers",
-      positive(o.lr));
+      o.lr, positive);
   add(app, "--schedule", schedule_names,
       "Schedule of the learning rate; linear falls to 0, taper to half of it; default taper",
       o.schedule);
-  add(app, "--batch-size", "1 to 65536", "Samples per step; default 32",
-      whole(o.batch_size, 1, 65536));
+  add(app, "--batch-size", "1 to 65536", "Samples per step; default 32", o.batch_size,
+      whole(1, 65536));
   CLI::Option* epochs =
       add(app, "--epochs", "a number > 0",
-          "Length; an epoch is data set size / nodes samples on every node; default 3",
-          positive(o.epochs));
-  add(app, "--steps", "a whole number >= 1", "Length in steps instead", whole(o.steps, 1))
+          "Length; an epoch is data set size / nodes samples on every node; default 3", o.epochs,
+          positive);
+  add(app, "--steps", "a whole number >= 1", "Length in steps instead", o.steps, whole(1))
       ->excludes(epochs);
   add(app, "--seed", "a whole number >= 0",
       "Seed of split, order, weights and choice of peers; the same on every node; default 1",
-      whole(o.seed, 0));
+      o.seed, whole(0));
   add(app, "--init-seed", "a whole number >= 0", "Seed of the initial weights; default --seed",
-      whole(o.init_seed, 0));
+      o.init_seed, whole(0));
   CLI::Option* device = add(app, "--device", "cpu|cuda|cuda:N|auto",
-                            "Device of the model; default cpu", choice(o.device, parse_device));
+                            "Device of the model; default cpu", o.device, parse_device);
   add(app, "--devices", "cpu:N|cuda:I,cuda:J,...",
-      "Several devices of this process, which share every batch", choice(o.devices, parse_devices),
+      "Several devices of this process, which share every batch", o.devices, parse_devices,
       ", N from 1 to 1024, no device twice")
       ->excludes(device);
   add(app, "--threads", "1 to 1024",
       "Compute threads of each device; default one per core of the node, else the processors "
       "divided by the nodes on this host; shared by the devices",
-      whole(o.threads, 1, 1024));
+      o.threads, whole(1, 1024));
   add(app, "--step-time", "milliseconds, 0 to 3600000",
-      "Extends every step to this duration, to emulate compute time; default 0",
-      milliseconds(o.step_time));
+      "Extends every step to this duration, to emulate compute time; default 0", o.step_time,
+      parse_milliseconds);
 }
 
 void add_search_options(CLI::App& app, TrainOptions& o) {
@@ -119,35 +127,30 @@ void add_search_options(CLI::App& app, TrainOptions& o) {
   add(app, "--memory-budget", "MiB, 1 to 16777216",
       "Memory of the process, for --find-batch on the CPU; default its present memory plus 4/5 "
       "of the available memory divided by the nodes on this host",
-      [&o](const std::string& text) {
-        std::uint64_t mebibytes = 0;
-        if (!whole(mebibytes, 1, 1 << 24)(text)) return false;
-        o.memory_budget = mebibytes << 20;
-        return true;
-      })
+      o.memory_budget, parse_mebibytes)
       ->needs(find);
 }
 
 void add_file_options(CLI::App& app, TrainOptions& o) {
   CLI::Option* checkpoint =
       add(app, "--checkpoint", "DIR", "Keeps this node's two latest checkpoints in DIR",
-          path(o.checkpoint));
+          o.checkpoint, some);
   add(app, "--checkpoint-every", "a whole number >= 0",
-      "Steps between checkpoints, 0 = only at the end; default 1000", whole(o.checkpoint_every, 0));
+      "Steps between checkpoints, 0 = only at the end; default 1000", o.checkpoint_every, whole(0));
   app.add_flag("--resume", o.resume, "Continues from the latest checkpoint")->needs(checkpoint);
-  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR",
-      path(o.run_dir));
+  add(app, "--run-dir", "DIR", "Writes NODE.metrics.jsonl and NODE.result.json to DIR", o.run_dir,
+      some);
   add(app, "--save", "FILE",
       "Writes the final model, the average of all nodes, to FILE (safetensors), and the node's own "
       "model of before to the same name with .own before its extension. {node} in FILE is this "
       "node's name; several nodes need it: {node}.safetensors",
-      path(o.save));
+      o.save, some);
   add(app, "--eval-every", "a whole number >= 0",
-      "Steps between evaluations on the test set, 0 = only at the end; default 0",
-      whole(o.eval_every, 0));
+      "Steps between evaluations on the test set, 0 = only at the end; default 0", o.eval_every,
+      whole(0));
   add(app, "--evaluate-threads", "1 to 1024",
-      "Threads that evaluate at once; default one, with all compute threads",
-      whole(o.evaluate_threads, 1, 1024));
+      "Threads that evaluate at once; default one, with all compute threads", o.evaluate_threads,
+      whole(1, 1024));
   app.add_flag("--reestimate-batchnorm", o.reestimate_batch_norm,
                "Measures the BatchNorm statistics of the averaged model again");
   app.add_flag("--quiet", o.quiet, "No progress line");
@@ -161,18 +164,6 @@ std::string to_string(const Split& split) {
   std::array<char, 32> digits{};
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), split.alpha).ptr;
   return "dirichlet:" + std::string(digits.data(), end);
-}
-
-double default_lr(OptimizerKind optimizer) {
-  switch (optimizer) {
-    case OptimizerKind::sgd:
-      return 0.1;
-    case OptimizerKind::momentum:
-      return 0.03;
-    case OptimizerKind::adam:
-      return 0.001;
-  }
-  return 0.03;
 }
 
 ParsedOptions parse_options(int argc, const char* const* argv) {
@@ -191,7 +182,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
   add(app, "--min-nodes", "1 to 65536",
       "Least number of nodes at the start and in the final average; default "
       "gossip.min_nodes of the file",
-      whole(o.min_nodes, 1, 65536));
+      o.min_nodes, whole(1, 65536));
   add_data_options(app, o);
   add_training_options(app, o);
   add_file_options(app, o);

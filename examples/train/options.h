@@ -48,14 +48,6 @@ constexpr int own_gpu(int local_rank, int count) {
   return local_rank % count;
 }
 
-// The devices of one process: `count` of the CPU, or these GPUs. None: the one of --device.
-struct DevicesChoice {
-  int cpus = 0;
-  std::vector<int> gpus;
-
-  std::size_t size() const { return cpus > 0 ? static_cast<std::size_t>(cpus) : gpus.size(); }
-};
-
 // Part `index` of the data cut into `of` parts.
 struct ShardChoice {
   std::uint64_t index = 0;  // from 0; the command line counts from 1
@@ -87,8 +79,8 @@ struct TrainOptions {
   std::uint64_t init_seed = 0;  // of the initial weights; `seed` when not given
 
   DeviceChoice device;
-  DevicesChoice devices;      // several in this process; none: `device`
-  std::uint64_t threads = 0;  // of each device; 0 = by the cluster file, compute_threads()
+  std::vector<DeviceChoice> devices;  // several in this process; none: `device`
+  std::uint64_t threads = 0;          // of each device; 0 = by the cluster file, compute_threads()
   std::chrono::nanoseconds step_time{};  // every step is padded to it; 0 = not
 
   std::filesystem::path checkpoint;       // directory; empty = none
@@ -106,7 +98,10 @@ struct TrainOptions {
   std::uint64_t memory_budget = 0;  // for it, in bytes; 0 = a share of what is available
 };
 
-double default_lr(OptimizerKind optimizer);
+constexpr double default_lr(OptimizerKind optimizer) {
+  if (optimizer == OptimizerKind::adam) return 0.001;
+  return optimizer == OptimizerKind::momentum ? 0.03 : 0.1;
+}
 
 // The result of parsing: options to run with, or text to print and an exit code (0: --help,
 // --version; 2: wrong usage, one line).

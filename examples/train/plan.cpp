@@ -261,7 +261,9 @@ ModelPaths model_paths(const TrainOptions& options, const Config& config) {
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {
   if (options.threads != 0) return static_cast<int>(options.threads);
   const int of_node = node_threads(config, processors);
-  return std::max(1, of_node / std::max(1, options.devices.cpus));
+  const auto cpus =
+      std::ranges::count(options.devices, DeviceChoice::Kind::cpu, &DeviceChoice::kind);
+  return std::max(1, of_node / std::max(1, static_cast<int>(cpus)));
 }
 
 }  // namespace dpwa::train

@@ -50,11 +50,9 @@ void make_current(c10::Device device) {
 }
 
 std::vector<c10::Device> resolve_devices(const TrainOptions& options) {
-  if (options.devices.size() == 0) return {resolve(options.device, "--device")};
-  if (options.devices.cpus > 0) return std::vector<c10::Device>(options.devices.size(), c10::kCPU);
+  if (options.devices.empty()) return {resolve(options.device, "--device")};
   std::vector<c10::Device> devices;
-  for (const int index : options.devices.gpus)
-    devices.push_back(resolve({DeviceChoice::Kind::cuda, index}, "--devices"));
+  for (const auto& choice : options.devices) devices.push_back(resolve(choice, "--devices"));
   return devices;
 }
 

@@ -48,11 +48,15 @@ TEST_CASE("each process of a host takes another GPU, and those beyond the last o
 }
 
 TEST_CASE("several devices of one process are a number of the CPU, or a list of GPUs") {
-  CHECK(parse_with({}).options.devices.size() == 0);
-  CHECK(parse_with({"--devices", "cpu:2"}).options.devices.cpus == 2);
+  CHECK(parse_with({}).options.devices.empty());
+  const auto cpus = parse_with({"--devices", "cpu:2"}).options.devices;
+  REQUIRE(cpus.size() == 2);
+  CHECK((cpus[1].kind == DeviceChoice::Kind::cpu));
   const auto gpus = parse_with({"--devices", "cuda:0,cuda:3"}).options.devices;
-  CHECK(gpus.gpus == std::vector<int>{0, 3});
-  CHECK(gpus.size() == 2);
+  REQUIRE(gpus.size() == 2);
+  CHECK((gpus[1].kind == DeviceChoice::Kind::cuda));
+  CHECK(gpus[0].index == 0);
+  CHECK(gpus[1].index == 3);
   for (const char* wrong : {"cpu", "cpu:0", "cpu:1025", "cpu:x", "cuda", "cuda:0,cuda:0", "cuda:0,",
                             "cpu:2,cuda:0", "cuda:0,cpu:2", ""}) {
     CAPTURE(wrong);

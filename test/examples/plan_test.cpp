@@ -376,7 +376,7 @@ TEST_CASE("one compute thread per core of the node unless told otherwise") {
 TEST_CASE("devices of the CPU share the compute threads that were not asked for") {
   TrainOptions options;
   Config config = cluster_of_four();
-  options.devices.cpus = 2;
+  options.devices.resize(2);
   CHECK(compute_threads(options, config, 16) == 1);  // of two cores
   config.self = "a";
   CHECK(compute_threads(options, config, 16) == 2);  // of 16 / 4
