@@ -3,6 +3,7 @@
 #include <torch/utils.h>
 
 #include <cstdio>
+#include <numeric>
 #include <vector>
 
 #include "adapters/parallel/batch_search.h"
@@ -31,9 +32,8 @@ double budget_of(const TrainOptions& options, const Config& config) {
 }
 
 void print_trial(const BatchTrial& trial) {
-  char peak[32] = "-";
-  if (trial.bytes > 0) std::snprintf(peak, sizeof peak, "%.1f MiB", trial.bytes / mebibyte);
-  std::printf("%8llu %16s   %s\n", static_cast<unsigned long long>(trial.batch), peak,
+  const auto peak = trial.bytes > 0 ? rounded(trial.bytes / mebibyte, "%.1f MiB") : "-";
+  std::printf("%8llu %16s   %s\n", static_cast<unsigned long long>(trial.batch), peak.c_str(),
               trial.fits ? "yes" : "no");
   std::fflush(stdout);
 }
@@ -80,7 +80,7 @@ int find_batch(const TrainOptions& options) {
   std::printf("%8s %16s   %s\n", "batch", "peak memory", "fits");
   const auto step = [&](std::uint64_t batch) {
     std::vector<std::uint32_t> samples(batch);
-    for (std::size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<std::uint32_t>(i);
+    std::iota(samples.begin(), samples.end(), 0U);
     optimizer->zero_grad();
     loss_of(samples).backward();
     optimizer->step();

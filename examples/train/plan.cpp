@@ -81,7 +81,7 @@ std::string where_to_look(const TrainOptions& options, const Config& config) {
 }
 
 std::string rounded(double value, const char* format) {
-  std::array<char, 32> digits{};
+  std::array<char, 400> digits{};  // those of any double
   std::snprintf(digits.data(), digits.size(), format, value);
   return digits.data();
 }

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -40,10 +39,8 @@ constexpr std::chrono::milliseconds file_interval(10000);
 std::string words_for(const StepReport& report) {
   const std::string outcome(to_string(report.outcome));
   const bool of_servers = report.sent > 0;
-  std::array<char, 48> waited{};
-  std::snprintf(waited.data(), waited.size(), "  waited %.1f ms",
-                static_cast<double>(report.waited.count()) / 1e6);
-  const std::string end = of_servers ? waited.data() : "";
+  const double waited_ms = static_cast<double>(report.waited.count()) / 1e6;
+  const std::string end = of_servers ? rounded(waited_ms, "  waited %.1f ms") : "";
   if (report.outcome == Outcome::averaged)
     return outcome + " over " + std::to_string(report.participants) +
            (of_servers ? " workers" : " nodes") + end;
@@ -204,14 +201,9 @@ bool Report::close(const RunResult& result, const std::string& models) {
                 : "and " + result_file_.string() +
                       (earlier->text == earlier_ ? " stays as it is" : " gets the final model");
   }
-  const auto add = [&text](const char* what, const Evaluation& evaluation) {
-    char percent[32];
-    std::snprintf(percent, sizeof percent, "%.2f %%", 100 * evaluation.accuracy);
-    text += std::string(what) + percent;
-  };
-  if (result.own) add("; test accuracy ", *result.own);
+  if (result.own) text += rounded(100 * result.own->accuracy, "; test accuracy %.2f %%");
   if (result.averaged && result.averaged->evaluation)
-    add("; averaged model ", *result.averaged->evaluation);
+    text += rounded(100 * result.averaged->evaluation->accuracy, "; averaged model %.2f %%");
   if (result.lost_final_model) text += "; without the final model of all nodes";
   if (!models.empty()) text += "; " + models;
   std::fprintf(stderr, "%s\n", text.c_str());
@@ -253,14 +245,10 @@ void ProgressLine::show(const std::string& text, TimePoint now) {
 
 void ProgressLine::step(std::uint64_t step, double loss, const StepReport& report, TimePoint now) {
   if (!due(shown_, now)) return;
-  std::array<char, 32> accuracy{};
-  if (accuracy_ >= 0)
-    std::snprintf(accuracy.data(), accuracy.size(), "  accuracy %.2f %%", 100 * accuracy_);
-  std::array<char, 512> numbers{};
-  std::snprintf(numbers.data(), numbers.size(), "step %llu/%llu  loss %.4f%s  clock %.1f  ",
-                static_cast<unsigned long long>(step), static_cast<unsigned long long>(steps_),
-                loss, accuracy.data(), report.clock);
-  show(numbers.data() + words_for(report), now);
+  std::string text = "step " + std::to_string(step) + "/" + std::to_string(steps_);
+  text += rounded(loss, "  loss %.4f");
+  if (accuracy_ >= 0) text += rounded(100 * accuracy_, "  accuracy %.2f %%");
+  show(text + rounded(report.clock, "  clock %.1f  ") + words_for(report), now);
 }
 
 void ProgressLine::work(std::string_view what, std::size_t done, std::size_t total, TimePoint now) {
