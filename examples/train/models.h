@@ -54,9 +54,6 @@ class BatchLoss {
   std::optional<DeviceReplicas<Classifier>> replicas_;
 };
 
-// Called before the first batch and after each one: `done` samples of `total` are finished.
-using SampleProgress = std::function<void(std::size_t done, std::size_t total)>;
-
 // Accuracy and mean cross-entropy over all of `data`, in evaluation mode (dropout off, BatchNorm's
 // running statistics); the mode of the model is restored. None when `give_up`, called after each
 // batch of 100, returns true. Runs on `threads` threads at once (0: on this one, with its compute

@@ -75,7 +75,6 @@ class Program {
   bool save(const RunPosition& position);
   bool write(const RunResult& result);
   std::optional<Evaluation> evaluate_own();
-  SampleProgress progress(const char* what);
   void reestimate();
   // False: the final average was over too few nodes, or there is no final model.
   bool leave(RunResult& result);
@@ -144,9 +143,10 @@ Program::Program(const TrainOptions& options)
   adapter_->share(shared_state_);
   for (const auto& [option, value] : plan_->common_terms()) adapter_->require_same(option, value);
   samples_->seek(position_);
-  report_.emplace(
-      options_, config_.self, position_.step != 0,
-      length_.steps_of(options_.batch_size, identity().shares_data ? identity().nodes : 1));
+  const std::uint64_t steps =
+      length_.steps_of(options_.batch_size, identity().shares_data ? identity().nodes : 1);
+  report_.emplace(options_, config_.self, position_.step != 0, steps,
+                  LossWatch(data_.train.classes, steps, where_to_look(options_, config_)));
   tell_nodes();
 }
 
@@ -236,20 +236,13 @@ std::optional<Evaluation> Program::evaluate_own() {
   const auto late = [deadline] {
     return stop_signal::received() != 0 && std::chrono::steady_clock::now() > deadline;
   };
-  return evaluate(*model_, data_.test, device_, late, progress("evaluating"),
+  return evaluate(*model_, data_.test, device_, late, report_->progress("evaluating"),
                   options_.evaluate_threads);
-}
-
-// Reports work outside the steps to the progress line.
-SampleProgress Program::progress(const char* what) {
-  return [this, what](std::size_t done, std::size_t total) {
-    report_->progress()->work(what, done, total, std::chrono::steady_clock::now());
-  };
 }
 
 void Program::reestimate() {
   const std::size_t layers = reestimate_batch_norm(*model_, data_.train, options_.seed, device_,
-                                                   progress("measuring BatchNorm"));
+                                                   report_->progress("measuring BatchNorm"));
   log(LogLevel::info, "train",
       "measured the statistics of " + std::to_string(layers) +
           " BatchNorm layers again on the averaged model");
@@ -297,8 +290,7 @@ void Program::catch_up() {
   log_move(step_before, position_.step);
   if (const auto why = plan_->nothing_left(position_, {"the run", step})) {
     log(LogLevel::warn, "train", *why);
-    // An earlier process of this node may have written the lines of the whole run.
-    if (report_->metrics() != nullptr) report_->metrics()->keep_old_lines();
+    report_->keep_old_lines();
   }
 }
 
@@ -316,16 +308,11 @@ int Program::run() {
   if (checkpoints_) checkpoints_->remove_unfinished();  // start() refuses a second of this name
   stop_signal::defer(true);
   BatchLoss loss_of(*model_, data_.train, devices_, [this] { return fresh_model(); });
-  LossWatch watch(data_.train.classes, report_->steps(), where_to_look(options_, config_));
-  Trainer trainer(
-      {options_, *model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_,
-       report_->metrics(), report_->progress(), [] { return stop_signal::received() != 0; },
-       [this] { take_reload(); }, [this](const RunPosition& position) { save(position); },
-       [&watch](double loss) {
-         if (const auto line = watch.see(loss)) log(LogLevel::warn, "train", *line);
-       },
-       device_, !device_.is_cpu(), config_.backend == Backend::kvstore, step_together(config_)},
-      position_);
+  Trainer trainer({options_, *model_, *optimizer_, *adapter_, loss_of, data_.test, *samples_,
+                   *report_, [] { return stop_signal::received() != 0; }, [this] { take_reload(); },
+                   [this](const RunPosition& position) { save(position); }, device_,
+                   !device_.is_cpu(), config_.backend == Backend::kvstore, step_together(config_)},
+                  position_);
   const LoopEnd end = trainer.run();
   if (end == LoopEnd::diverged)
     throw std::runtime_error("the loss is not finite after step " +
@@ -335,13 +322,14 @@ int Program::run() {
   result.identity = identity();
   result.position = trainer.position();
   result.backend = config_.backend;
-  result.steps = trainer.statistics().summary();
+  result.steps = report_->statistics();
   result.clock = adapter_->resume_state().clock;
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
-  if (!trainer.has_evaluated()) report_->own_model(result);
+  if (result.own && !trainer.has_evaluated())
+    report_->evaluation(result.position.train_seconds, result.position.step, *result.own);
   write(result);
   result.saved &= models_->write_own(*model_, result);
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "dpwa/config/names.h"
+#include "dpwa/log/log.h"
 #include "examples/train/files.h"
 #include "examples/train/plan.h"
 
@@ -148,10 +149,9 @@ std::optional<EarlierResult> earlier_result(const std::string& text, const RunRe
 }
 
 Report::Report(const TrainOptions& options, const std::string& node, bool resumed,
-               std::uint64_t steps)
-    : steps_(steps),
-      quiet_(options.quiet),
-      progress_(std::make_unique<ProgressLine>(node, steps, options.quiet)) {
+               std::uint64_t steps, LossWatch watch)
+    : steps_(steps), quiet_(options.quiet), watch_(std::move(watch)) {
+  progress_.emplace(node, steps, options.quiet);
   if (options.run_dir.empty()) return;
   std::error_code error;
   std::filesystem::create_directories(options.run_dir, error);
@@ -162,13 +162,35 @@ Report::Report(const TrainOptions& options, const std::string& node, bool resume
     text << std::ifstream(result_file_).rdbuf();
     earlier_ = text.str();
   }
-  metrics_ = std::make_unique<MetricsWriter>(options.run_dir / (node + ".metrics.jsonl"), resumed);
+  metrics_.emplace(options.run_dir / (node + ".metrics.jsonl"), resumed);
 }
 
-void Report::own_model(const RunResult& result) {
-  if (metrics_ && result.own)
-    metrics_->evaluation(result.position.train_seconds, result.position.step, result.own->accuracy,
-                         result.own->loss);
+void Report::keep_old_lines() {
+  if (metrics_) metrics_->keep_old_lines();
+}
+
+void Report::step(const MadeStep& made, double loss) {
+  statistics_.add(made.report, made.step_ms);
+  if (metrics_)
+    metrics_->step(made.seconds, made.step, loss, made.rate, made.step_ms, made.report, made.end);
+  progress_->step(made.step, loss, made.report, made.end);
+  if (!std::isfinite(loss)) return;
+  if (const auto line = watch_.see(loss)) log(LogLevel::warn, "train", *line);
+}
+
+void Report::evaluation(double seconds, std::uint64_t step, const Evaluation& evaluation) {
+  if (metrics_) metrics_->evaluation(seconds, step, evaluation.accuracy, evaluation.loss);
+  progress_->accuracy(evaluation.accuracy);
+}
+
+SampleProgress Report::progress(std::string_view what) {
+  return [this, what](std::size_t done, std::size_t total) {
+    progress_->work(what, done, total, std::chrono::steady_clock::now());
+  };
+}
+
+void Report::flush() {
+  if (metrics_) metrics_->flush();
 }
 
 void Report::write(const RunResult& result) {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +19,20 @@
 #include "examples/train/run_state.h"
 
 namespace dpwa::train {
+
+// A step that was made.
+struct MadeStep {
+  std::uint64_t step = 0;
+  double seconds = 0;  // of training so far
+  double rate = 0;     // of learning
+  double step_ms = 0;
+  StepReport report;
+  TimePoint end{};
+};
+
+// Called before the first batch of work on samples and after each one: `done` of `total` are
+// finished.
+using SampleProgress = std::function<void(std::size_t done, std::size_t total)>;
 
 // Sums up the steps of this process for the result. One owner, one thread.
 class StepStatistics {
@@ -136,19 +150,25 @@ class LossWatch {
   bool told_ = false;
 };
 
-// The outputs of a run: metrics and result files, stdout, stderr. One owner, one thread.
+// The outputs of a run: metrics and result files, stdout, stderr, a warning when it learns nothing.
+// One owner, one thread.
 class Report {
  public:
   // Creates the run directory and opens the metrics file; throws ConfigError when it cannot.
   // `resumed`: continues the metrics file of the last run. `steps`: of the whole run.
-  Report(const TrainOptions& options, const std::string& node, bool resumed, std::uint64_t steps);
+  Report(const TrainOptions& options, const std::string& node, bool resumed, std::uint64_t steps,
+         LossWatch watch);
 
-  MetricsWriter* metrics() { return metrics_.get(); }  // null without a run directory
-  ProgressLine* progress() { return progress_.get(); }
-  std::uint64_t steps() const { return steps_; }  // of the whole run
+  // Nothing is left to train: an earlier process may have written the metrics of the whole run.
+  void keep_old_lines();
+  void step(const MadeStep& made, double loss);  // NaN: it had none
+  // After so many seconds of training.
+  void evaluation(double seconds, std::uint64_t step, const Evaluation& evaluation);
+  // For the progress line, of work outside the steps.
+  SampleProgress progress(std::string_view what);
+  void flush();  // so that a run that is resumed from here leaves no gap in the metrics
+  StepStatistics::Summary statistics() const { return statistics_.summary(); }
 
-  // The evaluation at the end of training, as a line of the metrics.
-  void own_model(const RunResult& result);
   // The result file, whole or not at all; throws std::system_error. Of a run that had ended before,
   // the file of the process that trained stays, and gets the final model if it had none.
   void write(const RunResult& result);
@@ -163,8 +183,10 @@ class Report {
   std::string earlier_;  // what the result file held at the start
   std::uint64_t steps_;
   bool quiet_;
-  std::unique_ptr<MetricsWriter> metrics_;
-  std::unique_ptr<ProgressLine> progress_;
+  LossWatch watch_;
+  StepStatistics statistics_;
+  std::optional<MetricsWriter> metrics_;  // none without a run directory
+  std::optional<ProgressLine> progress_;  // until close()
 };
 
 }  // namespace dpwa::train

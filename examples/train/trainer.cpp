@@ -46,7 +46,7 @@ LoopEnd Trainer::run() {
     if (evaluates) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
     if (saves) {
-      if (parts_.metrics) parts_.metrics->flush();  // so a resumed run leaves no gap in them
+      parts_.report.flush();
       parts_.checkpoint(position_);
     }
     if (parts_.adapter.should_stop(parts_.stop_requested()))
@@ -89,8 +89,8 @@ std::optional<LoopEnd> Trainer::step() {
     std::this_thread::sleep_until(start + options_.step_time);
   const TimePoint end = Clock::now();
   const double step_ms = std::chrono::duration<double, std::milli>(end - start).count();
-  statistics_.add(report, step_ms);
-  made_ = Made{position_.step, seconds(end), rate, step_ms, report, end, std::move(value)};
+  made_ = MadeStep{position_.step, seconds(end), rate, step_ms, report, end};
+  loss_ = std::move(value);
   if (!is_late) tell();
   return std::nullopt;
 }
@@ -98,15 +98,9 @@ std::optional<LoopEnd> Trainer::step() {
 bool Trainer::tell() {
   const auto made = std::exchange(made_, std::nullopt);
   if (!made) return true;
-  const double loss = made->loss ? made->loss() : std::numeric_limits<double>::quiet_NaN();
-  if (parts_.metrics)
-    parts_.metrics->step(made->seconds, made->step, loss, made->rate, made->step_ms, made->report,
-                         made->end);
-  if (parts_.progress) parts_.progress->step(made->step, loss, made->report, made->end);
-  if (!made->loss) return true;
-  if (!std::isfinite(loss)) return false;
-  parts_.saw_loss(loss);
-  return true;
+  const double loss = loss_ ? loss_() : std::numeric_limits<double>::quiet_NaN();
+  parts_.report.step(*made, loss);
+  return !loss_ || std::isfinite(loss);
 }
 
 double Trainer::set_learning_rate() {
@@ -117,17 +111,11 @@ double Trainer::set_learning_rate() {
 }
 
 void Trainer::evaluate_now() {
-  const auto progress = [this](std::size_t done, std::size_t total) {
-    if (parts_.progress) parts_.progress->work("evaluating", done, total, Clock::now());
-  };
   const auto result = evaluate(parts_.model, parts_.test, parts_.device, parts_.stop_requested,
-                               progress, options_.evaluate_threads);
+                               parts_.report.progress("evaluating"), options_.evaluate_threads);
   if (!result) return;
   evaluated_ = position_.step;
-  if (parts_.metrics)
-    parts_.metrics->evaluation(seconds(Clock::now()), position_.step, result->accuracy,
-                               result->loss);
-  if (parts_.progress) parts_.progress->accuracy(result->accuracy);
+  parts_.report.evaluation(seconds(Clock::now()), position_.step, *result);
 }
 
 double Trainer::seconds(TimePoint now) const {

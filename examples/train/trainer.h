@@ -9,7 +9,6 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/loss_reader.h"
-#include "examples/train/metrics_writer.h"
 #include "examples/train/models.h"
 #include "examples/train/report.h"
 #include "examples/train/run_state.h"
@@ -26,14 +25,12 @@ struct TrainerParts {
   BatchLoss& loss_of;
   const Dataset& test;
   Samples& samples;
-  MetricsWriter* metrics = nullptr;  // may be null
-  ProgressLine* progress = nullptr;  // may be null
+  Report& report;
   std::function<bool()> stop_requested = [] { return false; };
   std::function<void()> between_steps = [] {};
   std::function<void(const RunPosition&)> checkpoint = [](const RunPosition&) {};
-  std::function<void(double)> saw_loss = [](double) {};  // of each step that has one
-  c10::Device device = c10::kCPU;                        // of the model
-  bool late_losses = false;  // a loss is read while the next step is under way (GPU)
+  c10::Device device = c10::kCPU;  // of the model
+  bool late_losses = false;        // a loss is read while the next step is under way (GPU)
   // The clock is the step that the servers of a run count.
   bool follows_clock = false;  // a node that was left out goes on at the step of the others
   bool goes_back = false;      // also when that is an earlier one
@@ -61,24 +58,11 @@ class Trainer {
   const RunPosition& position() const { return position_; }
   // Whether the metrics already have an evaluation at position(), as after a stop.
   bool has_evaluated() const { return evaluated_ == position_.step; }
-  const StepStatistics& statistics() const { return statistics_; }
 
  private:
-  // A step that was made, until its loss is known: on a GPU that of a step is read while the next
-  // one is under way.
-  struct Made {
-    std::uint64_t step = 0;
-    double seconds = 0;
-    double rate = 0;
-    double step_ms = 0;
-    StepReport report;
-    TimePoint end{};
-    std::function<double()> loss;  // empty: it had none
-  };
-
   std::optional<LoopEnd> step();  // why the loop ends before it was made
-  // Writes about the last step made, with its own loss, unless that was done. False: the loss is
-  // not finite.
+  // Reports the last step made, with its own loss, unless that was done. False: the loss is not
+  // finite.
   bool tell();
   double set_learning_rate();  // that of the next step
   void evaluate_now();
@@ -88,9 +72,10 @@ class Trainer {
   TrainerParts parts_;
   RunPosition position_;
   std::optional<std::uint64_t> evaluated_;  // the step of the last evaluation
-  StepStatistics statistics_;
   LossReader losses_;
-  std::optional<Made> made_;
+  // The step that is not reported yet: on a GPU its loss is read while the next one is under way.
+  std::optional<MadeStep> made_;
+  std::function<double()> loss_;  // of made_; empty: it had none
   TimePoint begun_{};
   double seconds_before_ = 0;
 };

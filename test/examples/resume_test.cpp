@@ -60,6 +60,14 @@ const TrainTest& small_set() {
   return data;
 }
 
+// Of a run whose progress nobody sees; without a directory it writes nothing.
+Report silent_report(const std::filesystem::path& run_dir = {}) {
+  TrainOptions options;
+  options.quiet = true;
+  options.run_dir = run_dir;
+  return {options, "w1", /*resumed=*/false, /*steps=*/100, LossWatch(10, 100, "")};
+}
+
 // One process of a run.
 struct Run {
   const TrainTest& data = small_set();
@@ -92,7 +100,8 @@ struct Run {
     options.schedule = Schedule::linear;
     options.eval_every = 5;  // must not disturb the sequence
     BatchLoss loss_of(*model, data.train);
-    TrainerParts parts{options, *model, *optimizer, adapter, loss_of, data.test, samples};
+    Report report = silent_report();
+    TrainerParts parts{options, *model, *optimizer, adapter, loss_of, data.test, samples, report};
     parts.stop_requested = [&] { return samples.position() >= until; };
     Trainer trainer(parts, position);
     const LoopEnd end = trainer.run();
@@ -286,19 +295,15 @@ TEST_CASE("every line of the metrics has the loss of its own step, however late 
     TrainOptions options;
     options.schedule = Schedule::constant;
     options.eval_every = 2;
-    MetricsWriter metrics(directory.path() / "metrics.jsonl", /*append=*/false);
+    Report report = silent_report(directory.path());
     BatchLoss loss_of(*run.model, run.data.train);
     TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
-                       loss_of, run.data.test, samples};
-    parts.metrics = &metrics;
+                       loss_of, run.data.test, samples,        report};
     parts.late_losses = late;
-    std::vector<double> seen;
-    parts.saw_loss = [&](double loss) { seen.push_back(loss); };
     Trainer trainer(parts, {});
     CHECK(trainer.run() == LoopEnd::done);
-    CHECK(metrics.close());
-    CHECK(seen == std::vector<double>(run.adapter.losses.begin(), run.adapter.losses.end()));
-    std::ifstream file(directory.path() / "metrics.jsonl");
+    report.flush();
+    std::ifstream file(directory.path() / "w1.metrics.jsonl");
     std::vector<float> losses;
     std::vector<std::string> steps;
     for (std::string line; std::getline(file, line);) {
@@ -319,8 +324,9 @@ TEST_CASE("a late loss that is not finite ends training before the next step is 
   TrainOptions options;
   options.schedule = Schedule::constant;
   BatchLoss loss_of(*run.model, run.data.train);
+  Report report = silent_report();
   TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
-                     loss_of, run.data.test, samples};
+                     loss_of, run.data.test, samples,        report};
   parts.late_losses = true;
   parts.between_steps = [&] {
     const torch::NoGradGuard no_grad;
@@ -340,8 +346,9 @@ TEST_CASE("a request to stop ends training after the current step") {
   options.checkpoint_every = 2;
   std::vector<std::uint64_t> checkpoints;
   BatchLoss loss_of(*run.model, run.data.train);
+  Report report = silent_report();
   TrainerParts parts{options, *run.model,    *run.optimizer, run.adapter,
-                     loss_of, run.data.test, samples};
+                     loss_of, run.data.test, samples,        report};
   parts.stop_requested = [&] { return run.adapter.losses.size() == 5; };
   parts.checkpoint = [&](const RunPosition& position) { checkpoints.push_back(position.step); };
   Trainer trainer(parts, {});
