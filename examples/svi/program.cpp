@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -82,10 +83,8 @@ class Program {
 
  private:
   void agree() const;
-  void start();
   std::uint64_t made() const;  // steps of the run
   StepReport step();
-  FinishReport finish();
   void take_rows();
   Rows next_batch() const;
   at::Tensor test_weights() const;
@@ -172,14 +171,6 @@ void Program::take_rows() {
   }
 }
 
-void Program::start() {
-  exchange_ ? exchange_->start() : adapter_->start();
-}
-
-FinishReport Program::finish() {
-  return exchange_ ? exchange_->finish() : adapter_->finish();
-}
-
 Rows Program::next_batch() const {
   const auto batch = static_cast<std::int64_t>(options_.batch_size);
   if (batch == 0 || batch >= shard_[0].size(0)) return {shard_[0], shard_[1]};
@@ -225,11 +216,9 @@ StepReport Program::step() {
 void Program::write_metrics(std::uint64_t step, double loss) const {
   if (options_.run_dir.empty()) return;
   const auto file = options_.run_dir / (config_.self + ".metrics.jsonl");
-  std::FILE* out = std::fopen(file.c_str(), step == 1 ? "w" : "a");
-  if (out == nullptr) throw std::runtime_error("cannot write " + file.string());
-  const std::string line = nlohmann::json{{"step", step}, {"loss", loss}}.dump() + "\n";
-  const bool written = std::fputs(line.c_str(), out) >= 0;
-  if (std::fclose(out) != 0 || !written) throw std::runtime_error("cannot write " + file.string());
+  std::ofstream out(file, step == 1 ? std::ios::trunc : std::ios::app);
+  out << nlohmann::json{{"step", step}, {"loss", loss}}.dump() << std::endl;
+  if (!out) throw std::runtime_error("cannot write " + file.string());
 }
 
 at::Tensor Program::test_weights() const {
@@ -280,7 +269,7 @@ ordered_json Program::curve() const {
 
 int Program::run() {
   using Clock = std::chrono::steady_clock;
-  start();
+  exchange_ ? exchange_->start() : adapter_->start();
   stop_signal::defer(true);
   const auto begun = Clock::now();
   while (made() < options_.steps) {
@@ -293,7 +282,8 @@ int Program::run() {
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
   const ordered_json own = quality();
   stop_signal::defer(false);
-  const std::uint64_t participants = finish().participants;
+  const auto finished = exchange_ ? exchange_->finish() : adapter_->finish();
+  const std::uint64_t participants = finished.participants;
   if (stop_signal::received() != 0) return 128 + stop_signal::received();
   const std::uint64_t refused = exchange_ ? exchange_->refused() : 0;
   if (config_.backend == Backend::gossip && participants < split_for_.size) {

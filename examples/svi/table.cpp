@@ -1,10 +1,11 @@
 #include "examples/svi/table.h"
 
 #include <algorithm>
+#include <boost/algorithm/string/split.hpp>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 #include <string_view>
-#include <utility>
 
 #include "dpwa/base/random.h"
 #include "dpwa/config/config.h"
@@ -19,22 +20,11 @@ namespace {
 constexpr std::size_t largest_file = 64 << 20;  // bytes
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-std::vector<std::string> cells_of(const std::string& line) {
+std::vector<std::string> cells_of(std::string line) {
+  std::erase_if(line, [](char c) { return c == '"' || c == '\r' || c == ' '; });
   std::vector<std::string> cells;
-  std::string cell;
-  const auto end_cell = [&] {
-    std::erase_if(cell, [](char c) { return c == '"' || c == '\r' || c == ' '; });
-    cells.push_back(std::exchange(cell, ""));
-  };
-  for (const char c : line) {
-    if (c == ',') {
-      end_cell();
-    } else {
-      cell += c;
-    }
-  }
-  end_cell();
-  return cells.size() == 1 && cells[0].empty() ? std::vector<std::string>() : cells;
+  if (!line.empty()) boost::algorithm::split(cells, line, [](char c) { return c == ','; });
+  return cells;
 }
 
 Table with_rows(const Table& table, const std::vector<std::size_t>& rows) {
@@ -108,7 +98,7 @@ Table load_table(const SviOptions& options) {
 
 Parts split_rows(const Table& table, std::uint64_t seed) {
   std::vector<std::size_t> order(table.rows());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::iota(order.begin(), order.end(), std::size_t{0});
   Random random(SeedStreams(seed).common(SeedRole::split));
   shuffle(order, random);
   const auto border =
