@@ -39,21 +39,16 @@ bool cut_at(int fd, off_t end) {
   return ::ftruncate(fd, end) == 0 || errno == EINVAL;
 }
 
-int open_lines(const std::filesystem::path& file) {
-  return ::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+FileDescriptor open_lines(const std::filesystem::path& file) {
+  return FileDescriptor(::open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
 }
 
 }  // namespace
 
 MetricsWriter::MetricsWriter(const std::filesystem::path& file, bool append)
-    : path_(file), fresh_(!append) {
-  fd_ = open_lines(file);
-  if (fd_ < 0) throw ConfigError("--run-dir: " + file.string() + ": " + std::strerror(errno));
-}
-
-MetricsWriter::~MetricsWriter() {
-  flush();
-  ::close(fd_);
+    : path_(file), file_(open_lines(file)), fresh_(!append) {
+  if (!file_.valid())
+    throw ConfigError("--run-dir: " + file.string() + ": " + std::strerror(errno));
 }
 
 void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double lr, double step_ms,
@@ -63,11 +58,7 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   number(", \"loss\": ", static_cast<float>(loss));
   number(", \"clock\": ", report.clock);
   text(", \"outcome\": ", to_string(report.outcome));
-  if (report.peer.empty()) {
-    buffer_ += ", \"peer\": null";
-  } else {
-    text(", \"peer\": ", report.peer);
-  }
+  text(", \"peer\": ", report.peer);
   const bool blended = report.outcome == Outcome::mixed;
   const auto of_blend = [blended](double value) { return blended ? value : no_value; };
   number(", \"factor\": ", of_blend(report.factor));
@@ -77,9 +68,7 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
   whole(", \"bytes\": ", report.bytes);
   if (report.sent > 0) whole(", \"sent\": ", report.sent);
-  if (blended) {
-    text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
-  }
+  if (blended) text(", \"transport\": ", report.same_host ? "same_host" : "tcp");
   if (report.clipped) whole(", \"clipped\": ", 1);
   if (report.refused > 0) whole(", \"refused\": ", report.refused);
   if (report.blocks > 1 && blended) whole(", \"block\": ", report.block);
@@ -137,14 +126,15 @@ bool MetricsWriter::close() {
 // next number that is free.
 int MetricsWriter::keep_earlier_lines() {
   struct stat file {};
-  if (::fstat(fd_, &file) != 0 || !S_ISREG(file.st_mode) || complete_bytes(fd_) == 0) return 0;
+  if (::fstat(file_.get(), &file) != 0 || !S_ISREG(file.st_mode)) return 0;
+  if (complete_bytes(file_.get()) == 0) return 0;
   std::filesystem::path kept;
   for (int number = 1; number == 1 || std::filesystem::exists(kept); ++number)
     (kept = path_).replace_extension("." + std::to_string(number) + path_.extension().string());
   if (::rename(path_.c_str(), kept.c_str()) != 0) return errno;
-  const int fd = open_lines(path_);
-  if (fd < 0) return errno;
-  ::close(std::exchange(fd_, fd));
+  FileDescriptor fresh = open_lines(path_);
+  if (!fresh.valid()) return errno;
+  file_ = std::move(fresh);
   return 0;
 }
 
@@ -153,12 +143,13 @@ int MetricsWriter::write_lines() {
   if (fresh_) {
     if (const int error = keep_earlier_lines(); error != 0) return error;
   }
-  if (torn_ && !cut_at(fd_, fresh_ ? 0 : complete_bytes(fd_))) return errno;
+  const int fd = file_.get();
+  if (torn_ && !cut_at(fd, fresh_ ? 0 : complete_bytes(fd))) return errno;
   torn_ = fresh_ = false;
   std::size_t done = 0;
   int error = 0;
   while (error == 0 && done < buffer_.size()) {
-    const ssize_t written = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    const ssize_t written = ::write(fd, buffer_.data() + done, buffer_.size() - done);
     if (written >= 0)
       done += static_cast<std::size_t>(written);
     else if (errno != EINTR)
@@ -166,7 +157,7 @@ int MetricsWriter::write_lines() {
   }
   const std::size_t lines = std::string_view(buffer_).substr(0, done).rfind('\n') + 1;
   buffer_.erase(0, lines);
-  torn_ = done != lines && !cut_at(fd_, complete_bytes(fd_));
+  torn_ = done != lines && !cut_at(fd, complete_bytes(fd));
   return error;
 }
 
@@ -186,8 +177,7 @@ void MetricsWriter::number(std::string_view key, double value) {
     return;
   }
   std::array<char, 32> digits{};
-  const auto single =
-      static_cast<float>(value);  // floats print short: 0.1, not 0.10000000149011612
+  const auto single = static_cast<float>(value);  // prints short: 0.1, not 0.10000000149011612
   char* begin = digits.data();
   char* end = begin + digits.size();
   const auto done =
@@ -208,8 +198,13 @@ void MetricsWriter::end_line() {
   buffer_ += "}\n";
 }
 
+// Null when it is empty.
 void MetricsWriter::text(std::string_view key, std::string_view value) {
   buffer_ += key;
+  if (value.empty()) {
+    buffer_ += "null";
+    return;
+  }
   buffer_ += '"';
   for (const char c : value) {
     if (c == '"' || c == '\\') buffer_ += '\\';

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/step_report.h"
 
@@ -25,7 +26,7 @@ class MetricsWriter {
   // first line is written, so a second process of this node, which is refused, does no harm. Throws
   // ConfigError.
   MetricsWriter(const std::filesystem::path& file, bool append);
-  ~MetricsWriter();
+  ~MetricsWriter() { flush(); }
   MetricsWriter(const MetricsWriter&) = delete;
   MetricsWriter& operator=(const MetricsWriter&) = delete;
 
@@ -49,7 +50,7 @@ class MetricsWriter {
   void end_line();
 
   std::filesystem::path path_;
-  int fd_ = -1;
+  FileDescriptor file_;
   std::string buffer_;
   std::string error_;       // of the last write; empty when it took everything
   bool fresh_;              // nothing of what is in the file is to stay

@@ -18,21 +18,11 @@ namespace {
 
 constexpr std::string_view of_node = "{node}";  // in --save
 
-ModelPaths paths_of(const std::filesystem::path& file, const Config& config,
-                    const std::string& node) {
-  const auto named = [&node](const std::filesystem::path& path) {
-    return std::filesystem::path(boost::algorithm::replace_all_copy(path.string(), of_node, node));
-  };
-  if (config.backend == Backend::null) return {{}, named(file)};
-  const std::string own = file.stem().string() + ".own" + file.extension().string();
-  return {named(file), named(file.parent_path() / own)};
-}
-
 // Nodes 'w1' and 'w1.own' have one file between them in {node}.safetensors.
 void require_own_files(const TrainOptions& options, const Config& config) {
   std::map<std::filesystem::path, std::string> writers;
   for (const NodeEntry& node : config.nodes) {
-    const ModelPaths paths = paths_of(options.save, config, node.name);
+    const ModelPaths paths = model_paths(options.save, config, node.name);
     for (const std::filesystem::path& path : {paths.averaged, paths.own}) {
       if (path.empty()) continue;
       const auto [found, first] = writers.try_emplace(path.lexically_normal(), node.name);
@@ -254,8 +244,14 @@ std::uint64_t Plan::node_stream(SeedRole role) const {
                            : streams.of_pair(role, identity.rank, hash_of(config.self));
 }
 
-ModelPaths model_paths(const TrainOptions& options, const Config& config) {
-  return paths_of(options.save, config, config.self);
+ModelPaths model_paths(const std::filesystem::path& file, const Config& config,
+                       const std::string& node) {
+  const auto named = [&node](const std::filesystem::path& path) {
+    return std::filesystem::path(boost::algorithm::replace_all_copy(path.string(), of_node, node));
+  };
+  if (config.backend == Backend::null) return {{}, named(file)};
+  const std::string own = file.stem().string() + ".own" + file.extension().string();
+  return {named(file), named(file.parent_path() / own)};
 }
 
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors) {

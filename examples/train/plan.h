@@ -97,13 +97,14 @@ struct Plan {
 // devices share. At least 1.
 int compute_threads(const TrainOptions& options, const Config& config, std::size_t processors);
 
-// The files of --save FILE, with the name of this node for {node}. Without a network there is no
+// The files of --save FILE, with this name of a node for {node}. Without a network there is no
 // average: the own model goes to FILE.
 struct ModelPaths {
   std::filesystem::path averaged;  // empty: there will be none
   std::filesystem::path own;
 };
-ModelPaths model_paths(const TrainOptions& options, const Config& config);
+ModelPaths model_paths(const std::filesystem::path& file, const Config& config,
+                       const std::string& node);
 
 // The learning rate after `done` of the whole length (0 to 1); `rate` is the one at the start.
 constexpr double learning_rate(Schedule schedule, double rate, double done) {

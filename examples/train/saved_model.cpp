@@ -24,31 +24,15 @@
 namespace dpwa::train {
 namespace {
 
+constexpr std::pair<at::ScalarType, std::string_view> dtypes[] = {
+    {at::kDouble, "F64"}, {at::kFloat, "F32"}, {at::kHalf, "F16"},  {at::kBFloat16, "BF16"},
+    {at::kLong, "I64"},   {at::kInt, "I32"},   {at::kShort, "I16"}, {at::kChar, "I8"},
+    {at::kByte, "U8"},    {at::kBool, "BOOL"}};
+
 std::string_view dtype_of(const torch::Tensor& tensor, const std::string& name) {
-  switch (tensor.scalar_type()) {
-    case torch::kDouble:
-      return "F64";
-    case torch::kFloat:
-      return "F32";
-    case torch::kHalf:
-      return "F16";
-    case torch::kBFloat16:
-      return "BF16";
-    case torch::kLong:
-      return "I64";
-    case torch::kInt:
-      return "I32";
-    case torch::kShort:
-      return "I16";
-    case torch::kChar:
-      return "I8";
-    case torch::kByte:
-      return "U8";
-    case torch::kBool:
-      return "BOOL";
-    default:
-      throw std::runtime_error("tensor '" + name + "' has a dtype that safetensors files lack");
-  }
+  for (const auto& [type, word] : dtypes)
+    if (type == tensor.scalar_type()) return word;
+  throw std::runtime_error("tensor '" + name + "' has a dtype that safetensors files lack");
 }
 
 }  // namespace
@@ -92,7 +76,7 @@ void write_safetensors(const std::filesystem::path& file,
 ModelFiles::ModelFiles(const TrainOptions& options, const Config& config)
     : cluster_(config.cluster) {
   if (options.save.empty()) return;
-  paths_ = model_paths(options, config);
+  paths_ = model_paths(options.save, config, config.self);
   const std::filesystem::path& file = paths_.averaged.empty() ? paths_.own : paths_.averaged;
   const auto refuse = [&file](const std::string& why) {
     throw ConfigError("--save: '" + file.string() + "' cannot be written: " + why +

@@ -15,31 +15,25 @@ namespace dpwa::train {
 
 namespace {
 
-// 0 for a process that no launcher has started.
-int local_rank() {
-  const auto place = launch::find_place(launch::launcher_environment());
-  return place ? place->local_rank : 0;
-}
-
 c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
   using Kind = DeviceChoice::Kind;
   if (choice.kind == Kind::cpu) return c10::kCPU;
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) {
     if (choice.kind == Kind::automatic) return c10::kCPU;
-    throw ConfigError(
-        option +
-        ": 'cuda' is not accepted: this LibTorch or this machine has no CUDA; accepted "
-        "here: "
-        "cpu" +
-        (option == "--device" ? ", auto" : ":N"));
+    throw ConfigError(option +
+                      ": 'cuda' is not accepted: this LibTorch or this machine has no CUDA; "
+                      "accepted here: cpu" +
+                      (option == "--device" ? ", auto" : ":N"));
   }
   if (choice.index >= count)
     throw ConfigError(
         option + ": 'cuda:" + std::to_string(choice.index) +
         "' is not accepted: this machine has " + std::to_string(count) +
         " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
-  const int index = choice.index < 0 ? own_gpu(local_rank(), count) : choice.index;
+  if (choice.index >= 0) return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)};
+  const auto place = launch::find_place(launch::launcher_environment());
+  const int index = own_gpu(place ? place->local_rank : 0, count);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

@@ -313,10 +313,8 @@ TEST_CASE("the default rate is divided by the workers where each push is an upda
 
 TEST_CASE("--save has a file for each node, and the own model beside the averaged one") {
   Config config = cluster_of_four();
-  TrainOptions options;
   const auto paths = [&](const char* file) {
-    options.save = file;
-    const ModelPaths found = model_paths(options, config);
+    const ModelPaths found = model_paths(file, config, config.self);
     return std::pair{found.averaged.string(), found.own.string()};
   };
   using Two = std::pair<std::string, std::string>;
