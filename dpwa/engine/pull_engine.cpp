@@ -62,10 +62,7 @@ void fail(Answer& answer, PeerFailure failure, std::string detail) {
 }  // namespace
 
 PullEngine::PullEngine(const PullEngineOptions& options, const std::vector<std::string>& peers)
-    : PullEngine(options, PeerTable(peers, FlowControl(), options.backoff)) {}
-
-PullEngine::PullEngine(const PullEngineOptions& options, PeerTable peers)
-    : table_(std::move(peers)),
+    : table_(peers, FlowControl(), options.backoff),
       firewall_(options.firewall, table_.size()),
       staleness_(options.staleness),
       block_shares_(options.block_shares),

@@ -78,8 +78,6 @@ struct LogEntry {
 class PullEngine {
  public:
   PullEngine(const PullEngineOptions& options, const std::vector<std::string>& peers);
-  // For nodes that share the names of their peers.
-  PullEngine(const PullEngineOptions& options, PeerTable peers);
 
   // --- a round
   struct Wait {

@@ -93,31 +93,33 @@ void keep_tellable(MemberExchange& exchange) {
 Members::Members(const std::string& self, std::uint64_t incarnation,
                  const std::vector<std::string>& peers)
     : exchanges_(false),
-      engine_({.name = self, .addresses = {}, .incarnation = incarnation}, names_alone(peers),
-              closed(), 0),
-      version_(engine_.membership().version()) {}
+      membership_({.name = self, .addresses = {}, .incarnation = incarnation}, names_alone(peers),
+                  closed()),
+      random_(0),
+      version_(membership_.version()) {}
 
 Members::Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
                  std::uint64_t random_seed)
     : exchanges_(true),
-      engine_(std::move(self), std::move(seeds), options, random_seed),
-      version_(engine_.membership().version()) {}
+      membership_(std::move(self), std::move(seeds), options),
+      random_(random_seed),
+      version_(membership_.version()) {}
 
 bool Members::exchange_is_due(const std::string& to) const {
   const MutexLock lock(mutex_);
-  return engine_.membership().exchange_is_due(to, now());
+  return membership_.exchange_is_due(to, now());
 }
 
 MemberExchange Members::request(const std::string& to) {
   const MutexLock lock(mutex_);
-  MemberExchange exchange = engine_.request(to, now());
+  MemberExchange exchange = membership_.request(to, now());
   keep_tellable(exchange);
   return exchange;
 }
 
 MemberExchange Members::answer(const std::string& to, const MemberExchange& request) {
   const MutexLock lock(mutex_);
-  MemberExchange exchange = engine_.membership().answer(to, request, now());
+  MemberExchange exchange = membership_.answer(to, request, now());
   keep_tellable(exchange);
   return exchange;
 }
@@ -126,7 +128,7 @@ void Members::merge(const std::string& from, std::uint64_t incarnation, MemberEx
                     const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
   const MutexLock lock(mutex_);
-  engine_.membership().merge(from, incarnation, exchange, now());
+  membership_.merge(from, incarnation, exchange, now());
   changed();
 }
 
@@ -134,7 +136,7 @@ bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
                            MemberExchange exchange, const std::string& address) {
   keep_believable(exchange, address, wall_clock_us());
   const MutexLock lock(mutex_);
-  const bool more = engine_.membership().merge_answer(from, incarnation, exchange, now());
+  const bool more = membership_.merge_answer(from, incarnation, exchange, now());
   changed();
   return more;
 }
@@ -142,39 +144,39 @@ bool Members::merge_answer(const std::string& from, std::uint64_t incarnation,
 void Members::heard(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  engine_.membership().heard(name, incarnation, now());
+  membership_.heard(name, incarnation, now());
   changed();
 }
 
 void Members::reached(const std::string& name, std::uint64_t incarnation) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  engine_.membership().reached(name, incarnation, now());
+  membership_.reached(name, incarnation, now());
   changed();
 }
 
 void Members::failed(const std::string& name) {
   if (!exchanges_) return;
   const MutexLock lock(mutex_);
-  engine_.membership().failed(name, now());
+  membership_.failed(name, now());
   changed();
 }
 
 void Members::keep(const std::string& name) {
   const MutexLock lock(mutex_);
-  engine_.membership().keep(name);
+  membership_.keep(name);
   changed();
 }
 
 void Members::list(const MemberClaim& seed) {
   const MutexLock lock(mutex_);
-  engine_.membership().list(seed, now());
+  membership_.list(seed, now());
   changed();
 }
 
 void Members::unlist(const std::string& name) {
   const MutexLock lock(mutex_);
-  engine_.membership().unlist(name);
+  membership_.unlist(name);
   hosts_.erase(name);
   changed();
 }
@@ -195,42 +197,42 @@ std::string Members::host_of(const std::string& seed) const {
 void Members::take_up_hosts() {
   for (const auto& [seed, host] : hosts_) {
     auto addresses = last_addresses(host);
-    const Member* member = engine_.membership().member(seed);
+    const Member* member = membership_.member(seed);
     if (!addresses || member == nullptr) continue;
     MemberClaim moved = member->claim;
     addresses->resize(std::min(addresses->size(), wire::max_member_addresses));
     if (net::same_addresses(*addresses, moved.addresses)) continue;
     moved.addresses = std::move(*addresses);
-    engine_.membership().list(moved, now());
+    membership_.list(moved, now());
   }
 }
 
 void Members::leave() {
   const MutexLock lock(mutex_);
-  engine_.membership().leave();
+  membership_.leave();
 }
 
 std::vector<MemberClaim> Members::tick() {
   const MutexLock lock(mutex_);
   take_up_hosts();
-  auto asked = engine_.tick(now());
+  membership_.tick(now());
   changed();
-  return asked;
+  return membership_.to_ask(now(), random_);
 }
 
 std::vector<MemberClaim> Members::some_running(std::size_t most) {
   const MutexLock lock(mutex_);
-  return engine_.some_running(most);
+  return membership_.some_running(most, random_);
 }
 
 Membership::Admission Members::admission(const std::string& name) const {
   const MutexLock lock(mutex_);
-  return engine_.membership().admission(name);
+  return membership_.admission(name);
 }
 
 std::optional<MemberClaim> Members::find(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const Member* member = engine_.membership().member(name);
+  const Member* member = membership_.member(name);
   if (member == nullptr) return std::nullopt;
   MemberClaim claim = member->claim;
   claim.status = member->status();
@@ -239,13 +241,13 @@ std::optional<MemberClaim> Members::find(const std::string& name) const {
 
 bool Members::is_seed(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const Member* member = engine_.membership().member(name);
+  const Member* member = membership_.member(name);
   return member != nullptr && member->seed;
 }
 
 bool Members::is_seed_at(const std::string& name, const std::string& network) const {
   const MutexLock lock(mutex_);
-  const Member* member = engine_.membership().member(name);
+  const Member* member = membership_.member(name);
   if (member == nullptr || !member->seed) return false;
   return member->claim.addresses.empty() ||
          std::ranges::any_of(member->claim.addresses, [&](const std::string& address) {
@@ -255,39 +257,37 @@ bool Members::is_seed_at(const std::string& name, const std::string& network) co
 
 MemberClaim Members::self() const {
   const MutexLock lock(mutex_);
-  return engine_.membership().self();
+  return membership_.self();
 }
 
 std::vector<Member> Members::all() const {
   const MutexLock lock(mutex_);
-  const MemberTable& members = engine_.membership().members();
-  return {members.begin(), members.end()};
+  return membership_.members();
 }
 
 std::size_t Members::size() const {
   const MutexLock lock(mutex_);
-  return engine_.membership().members().size();
+  return membership_.members().size();
 }
 
 std::optional<MemberClaim> Members::claim_at(PeerId place) const {
   const MutexLock lock(mutex_);
-  const auto& members = engine_.membership().members();
+  const auto& members = membership_.members();
   return place < members.size() ? std::optional(members[place].claim) : std::nullopt;
 }
 
 Members::News Members::since(std::uint64_t version) const {
   const MutexLock lock(mutex_);
-  const Membership& membership = engine_.membership();
-  News news{membership.version(), {}};
-  for (const PeerId place : membership.changed_since(version))
-    news.members.emplace_back(place, membership.members()[place]);
+  News news{membership_.version(), {}};
+  for (const PeerId place : membership_.changed_since(version))
+    news.members.emplace_back(place, membership_.members()[place]);
   return news;
 }
 
 std::vector<PeerId> Members::running_seeds() const {
   const MutexLock lock(mutex_);
   std::vector<PeerId> seeds;
-  const auto& members = engine_.membership().members();
+  const auto& members = membership_.members();
   for (PeerId place = 0; place < members.size(); ++place) {
     const MemberStatus status = members[place].status();
     const bool runs = status == MemberStatus::alive || status == MemberStatus::suspect;

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "dpwa/base/threads.h"
-#include "dpwa/engine/membership_engine.h"
+#include "dpwa/rules/membership.h"
 
 namespace dpwa {
 
 // The membership of a node, shared by its threads. Each call reads the clock itself, and holds a
-// lock for as long as one message takes. The engine decides. This class only knows which addresses
+// lock for as long as one message takes. Membership decides. This class only knows which addresses
 // are of use: a loopback address is of no use on another machine.
 class Members {
  public:
@@ -73,12 +73,13 @@ class Members {
  private:
   void take_up_hosts() DPWA_REQUIRES(mutex_);
   void changed() DPWA_REQUIRES(mutex_) {
-    version_.store(engine_.membership().version(), std::memory_order_release);
+    version_.store(membership_.version(), std::memory_order_release);
   }
 
   const bool exchanges_;
   mutable Mutex mutex_;
-  MembershipEngine engine_ DPWA_GUARDED_BY(mutex_);
+  Membership membership_ DPWA_GUARDED_BY(mutex_);
+  Random random_ DPWA_GUARDED_BY(mutex_);
   std::map<std::string, std::string> hosts_ DPWA_GUARDED_BY(mutex_);  // by the name of the seed
   std::atomic<std::uint64_t> version_;
 };

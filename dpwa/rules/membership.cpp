@@ -9,6 +9,10 @@
 namespace dpwa {
 namespace {
 
+std::string place_of(const std::string& address, std::uint16_t port) {
+  return address + " " + std::to_string(port);
+}
+
 bool same_address(const MemberClaim& a, const MemberClaim& b) {
   return a.port == b.port && a.addresses == b.addresses;
 }
@@ -26,19 +30,17 @@ void add_addresses(std::unordered_map<std::string, std::string>& places, const M
 }  // namespace
 
 Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
-    : Membership(std::move(self), MemberTable(std::make_shared<const Seeds>(std::move(seeds))),
-                 options) {}
-
-Membership::Membership(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
-                       MembershipOptions options)
-    : Membership(std::move(self), MemberTable(std::move(seeds), own_rank), options) {}
-
-Membership::Membership(MemberClaim self, MemberTable members, MembershipOptions options)
-    : self_(std::move(self)),
-      options_(options),
-      members_(std::move(members)),
-      digest_(members_.first_digest()),
-      running_(members_.first_running()) {
+    : self_(std::move(self)), options_(options) {
+  for (MemberClaim& seed : seeds) {
+    DPWA_INVARIANT(seed.status == MemberStatus::alive, "all nodes of the file begin alive",
+                   seed.name, seed.status);
+    places_.emplace(seed.name, static_cast<PeerId>(members_.size()));
+    Member& member = members_.emplace_back();
+    member.claim = std::move(seed);
+    member.seed = true;
+    count(member, 1);
+    add_addresses(seed_addresses_, member.claim);
+  }
   add_addresses(seed_addresses_, self_);
 }
 
@@ -51,10 +53,14 @@ void Membership::note_seed_addresses(const MemberClaim& seed) {
 // new names.
 bool Membership::at_address_of_seed(const MemberClaim& claim) const {
   return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
-    if (const std::string* seed = members_.seed_at(address, claim.port)) return *seed != claim.name;
     const auto found = seed_addresses_.find(place_of(address, claim.port));
     return found != seed_addresses_.end() && found->second != claim.name;
   });
+}
+
+std::optional<PeerId> Membership::find(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
 const Member* Membership::member(const std::string& name) const {
@@ -87,7 +93,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
   }
   MemberClaim told = claim;
   if (told.status != MemberStatus::left) told.status = MemberStatus::alive;
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   const MemberStatus before = member.status();
   const bool another = told.incarnation != member.claim.incarnation;
   const bool moved = !another && may_move(member, told);
@@ -132,7 +138,7 @@ void Membership::hear_claim(const MemberClaim& claim, const std::string& from, T
     const auto place = place_for(claim.name, false);
     if (!place) return;
     hold(*place, claim, now);
-    members_.edit(*place).told_by = from;
+    members_[*place].told_by = from;
     ++unmet_[from];
     return;
   }
@@ -163,7 +169,7 @@ void Membership::hear_claim(const MemberClaim& claim, const std::string& from, T
 void Membership::heard(const std::string& name, std::uint64_t incarnation, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   const MemberStatus before = member.status();
   member.failures = 0;
   member.heard = now;
@@ -182,7 +188,7 @@ void Membership::reached(const std::string& name, std::uint64_t incarnation, Tim
   heard(name, incarnation, now);
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   member.answers = member.met = true;
   if (member.reached) return;
   count(member, -1);
@@ -205,7 +211,7 @@ void Membership::end_hearsay(Member& member) {
 void Membership::failed(const std::string& name, TimePoint now) {
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   member.answers = false;
   // Each wrong suspicion doubles the failures that the next one takes.
   const unsigned needed =
@@ -230,7 +236,7 @@ Duration Membership::suspicion() const {
 }
 
 void Membership::tick(TimePoint now) {
-  for (const PeerId place : members_.own_places()) {
+  for (PeerId place = 0; place < members_.size(); ++place) {
     const Member& member = members_[place];
     if (member.claim.name.empty() || member.heard > member.changed) continue;
     if (member.claim.status == MemberStatus::alive) continue;
@@ -252,7 +258,7 @@ void Membership::leave() {
 }
 
 void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
-  Member& member = members_.edit(place);
+  Member& member = members_[place];
   const MemberStatus before = member.status();
   const bool refuted = member.claim.status != MemberStatus::alive &&
                        claim.status == MemberStatus::alive &&
@@ -287,38 +293,43 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
   const auto older = [this](PeerId a, std::optional<PeerId> b) {
     return !b || members_[a].changed < members_[*b].changed;
   };
-  if (members_.named() < members_.size()) {
-    members_.for_each_own([&](PeerId candidate, const Member& member) {
-      if (!place && member.claim.name.empty()) place = candidate;
-    });
+  if (places_.size() < members_.size()) {
+    const auto is_free = [](const Member& member) { return member.claim.name.empty(); };
+    place = static_cast<PeerId>(std::ranges::find_if(members_, is_free) - members_.begin());
   } else if (members_.size() < options_.max_members) {
-    place = members_.append();
+    place = static_cast<PeerId>(members_.size());
+    members_.emplace_back();
   } else {
     std::optional<PeerId> unverified;
-    members_.for_each_own([&](PeerId candidate, const Member& member) {
-      if (member.seed) return;
+    for (PeerId candidate = 0; candidate < members_.size(); ++candidate) {
+      const Member& member = members_[candidate];
+      if (member.seed) continue;
       if (!runs(member.status()) && older(candidate, place)) place = candidate;
       if (member.heard == TimePoint::min() && older(candidate, unverified)) unverified = candidate;
-    });
+    }
     if (!place && by_itself) place = unverified;
     if (!place) return std::nullopt;
     forget(*place);
   }
-  members_.take(*place, name);
+  const bool is_new = places_.emplace(name, *place).second;
+  DPWA_INVARIANT(is_new, "a member has one place", name, *place);
+  members_[*place].claim.name = name;
   note_change(*place);
   return place;
 }
 
 void Membership::forget(PeerId place) {
-  count(members_[place], -1);
-  end_hearsay(members_.edit(place));
+  Member& member = members_[place];
+  count(member, -1);
+  end_hearsay(member);
   news_.remove(place);
-  members_.free(place);
+  places_.erase(member.claim.name);
+  member = {};
   note_change(place);
 }
 
 void Membership::make_seed(PeerId place) {
-  Member& member = members_.edit(place);
+  Member& member = members_[place];
   count(member, -1);
   const bool is_new = !member.vouched_for();
   member.seed = true;
@@ -340,10 +351,10 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
   if (!place) {
     place = place_for(seed.name, true);
     if (!place) return;
-    members_.edit(*place).changed = now;
+    members_[*place].changed = now;
   }
   make_seed(*place);
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   take_address(member.claim, seed);
   note_seed_addresses(seed);
   note_change(*place);
@@ -352,7 +363,7 @@ void Membership::list(const MemberClaim& seed, TimePoint now) {
 void Membership::unlist(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  Member& member = members_.edit(*place);
+  Member& member = members_[*place];
   count(member, -1);
   member.seed = false;
   count(member, 1);

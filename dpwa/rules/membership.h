@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,8 +13,8 @@
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/member.h"
-#include "dpwa/rules/member_table.h"
 #include "dpwa/rules/options.h"
+#include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
 
@@ -28,8 +27,7 @@ namespace dpwa {
 //
 // A place (PeerId) keeps its member until the member is forgotten; seeds come first and keep their
 // places. The table is bounded: when it is full, dead members make room first, then members known
-// only from reports of others. Memory beyond the shared seeds grows with the members that differ
-// from them. Pure: time and randomness are arguments. One owner, one thread.
+// only from reports of others. Pure: time and randomness are arguments. One owner, one thread.
 //
 // A member that is not vouched for is asked whether it is there, and nothing else: it is not told
 // to others and is in no digest, so that invented names cause no messages among other nodes.
@@ -52,12 +50,8 @@ class Membership {
   static constexpr Backoff meet_pause{std::chrono::seconds(2), std::chrono::seconds(128), 0};
   static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
-  // `seeds`: the other nodes of the file.
+  // `seeds`: the other nodes of the file. One with an incarnation is held to run as that process.
   Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
-  // For the node with this rank among the seeds, which other nodes in this process share. A seed
-  // with an incarnation is held to run as that process: every node knows it from the beginning.
-  Membership(MemberClaim self, std::shared_ptr<const Seeds> seeds, std::size_t own_rank,
-             MembershipOptions options);
 
   // --- what there is to send
   bool exchange_is_due(const std::string& to, TimePoint now) const;
@@ -88,8 +82,14 @@ class Membership {
   // The own node leaves: every exchange says so from now on.
   void leave();
 
-  // The member to ask outside of the pulls: one that has just failed, to know its state soon; else
-  // a dead one, or a seed that left, because it may be back.
+  // The members to ask outside of the pulls, about twice a second: at most a dozen, those that may
+  // have died or come back, those known only from reports, and a running one when there was no
+  // request for a while.
+  std::vector<MemberClaim> to_ask(TimePoint now, Random& random) const;
+  // Some running members, to tell them something at once.
+  std::vector<MemberClaim> some_running(std::size_t most, Random& random) const;
+  // One that has just failed, to know its state soon; else a dead one, or a seed that left, because
+  // it may be back.
   std::optional<PeerId> to_probe(Random& random) const;
   // One of those that are alive and vouched for.
   std::optional<PeerId> any_alive(Random& random) const;
@@ -101,8 +101,8 @@ class Membership {
   Admission admission(const std::string& name) const;
 
   const MemberClaim& self() const { return self_; }
-  const MemberTable& members() const { return members_; }  // by PeerId, free places too
-  std::optional<PeerId> find(const std::string& name) const { return members_.find(name); }
+  const std::vector<Member>& members() const { return members_; }  // by PeerId, free places too
+  std::optional<PeerId> find(const std::string& name) const;
   const Member* member(const std::string& name) const;  // null: none has that name
   std::size_t running() const { return running_; }      // alive or suspect, the own node not
   std::uint64_t digest() const { return digest_ ^ digest_of(self_); }
@@ -115,8 +115,6 @@ class Membership {
 
  private:
   friend struct InvariantTest<Membership>;
-  Membership(MemberClaim self, MemberTable members, MembershipOptions options);
-
   void note_change(PeerId place);
   void hear_claim(const MemberClaim& claim, const std::string& from, TimePoint now);
   void hear_of_self(const MemberClaim& claim, TimePoint now);
@@ -140,12 +138,13 @@ class Membership {
 
   MemberClaim self_;
   MembershipOptions options_;
-  MemberTable members_;
+  std::vector<Member> members_;
+  std::unordered_map<std::string, PeerId> places_;  // of all members, by name
   MemberNews news_;
-  // The names of seeds by their addresses, beyond what the shared seeds say.
-  std::unordered_map<std::string, std::string> seed_addresses_;
-  std::unordered_map<std::string, std::size_t> unmet_;  // by the member that told of them
-  TimePoint refuted_ = TimePoint::min();                // last
+  std::unordered_map<std::string, std::string> seed_addresses_;  // to the name of the seed
+  std::unordered_map<std::string, std::size_t> unmet_;           // by the member that told of them
+  TimePoint refuted_ = TimePoint::min();                         // last
+  TimePoint requested_ = TimePoint::min();                       // likewise
   unsigned self_told_ = 0;    // times that the own claim has been told as it is
   std::uint32_t part_ = 0;    // next to be asked for and told
   bool differed_ = false;     // the last answer's digest, from the own one

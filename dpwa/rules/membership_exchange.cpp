@@ -2,12 +2,24 @@
 // accepted from one, and which nodes are asked besides the pulls.
 
 #include <algorithm>
+#include <chrono>
+#include <set>
 #include <utility>
 
 #include "dpwa/rules/membership.h"
 #include "dpwa/rules/sample.h"
 
 namespace dpwa {
+namespace {
+
+// After this long without a request, news is sent outside of the pulls.
+constexpr auto idle = std::chrono::seconds(2);
+
+// At random, so not all of them differ: a few members are asked beside the pulls at a time.
+constexpr int draws = 4;
+constexpr std::size_t met_at_once = 8;
+
+}  // namespace
 
 bool Membership::exchange_is_due(const std::string& to, TimePoint now) const {
   const auto place = find(to);
@@ -21,7 +33,7 @@ bool Membership::exchange_is_due(const std::string& to, TimePoint now) const {
 
 MemberExchange Membership::begin(const std::string& to) {
   MemberExchange exchange;
-  exchange.total = static_cast<std::uint32_t>(members_.named() + 1);
+  exchange.total = static_cast<std::uint32_t>(places_.size() + 1);
   exchange.digest = digest();
   exchange.claims.push_back(self_);
   if (self_told_ < MemberNews::limit(running_ + 1)) ++self_told_;
@@ -36,7 +48,7 @@ MemberExchange Membership::begin(const std::string& to) {
 
 void Membership::add_news(MemberExchange& exchange, const std::string& to) {
   for (const std::size_t place : news_.take(max_news, MemberNews::limit(running_ + 1))) {
-    const MemberClaim& claim = members_[static_cast<PeerId>(place)].claim;
+    const MemberClaim& claim = members_[place].claim;
     if (claim.name != to) exchange.claims.push_back(claim);
   }
 }
@@ -47,14 +59,15 @@ void Membership::add_part(MemberExchange& exchange, std::uint32_t part) const {
   const std::size_t from = part % parts * part_size;
   const std::size_t to = std::min(members_.size(), from + part_size);
   for (std::size_t place = from; place < to; ++place) {
-    const Member& member = members_[static_cast<PeerId>(place)];
+    const Member& member = members_[place];
     const bool known = !member.claim.name.empty() && member.claim.incarnation != 0;
     if (known && member.vouched_for()) exchange.claims.push_back(member.claim);
   }
 }
 
 MemberExchange Membership::request(const std::string& to, TimePoint now) {
-  if (const auto place = find(to)) members_.edit(*place).exchanged = now;
+  requested_ = now;
+  if (const auto place = find(to)) members_[*place].exchanged = now;
   MemberExchange exchange = begin(to);
   exchange.part = part_;
   add_news(exchange, to);
@@ -89,44 +102,66 @@ bool Membership::merge_answer(const std::string& from, std::uint64_t incarnation
   return differed_ && std::size_t{part_} * part_size < exchange.total;
 }
 
+std::vector<MemberClaim> Membership::to_ask(TimePoint now, Random& random) const {
+  std::set<PeerId> places;
+  for (int draw = 0; draw < draws; ++draw) {
+    if (const auto place = to_probe(random)) places.insert(*place);
+  }
+  if (places.empty() && requested_ + idle < now) {
+    if (const auto place = any_alive(random)) places.insert(*place);
+  }
+  for (const PeerId place : to_meet(met_at_once, now, random)) places.insert(place);
+  std::vector<MemberClaim> claims;
+  for (const PeerId place : places) claims.push_back(members_[place].claim);
+  return claims;
+}
+
+std::vector<MemberClaim> Membership::some_running(std::size_t most, Random& random) const {
+  Sample<MemberClaim> some(most, random);
+  for (const Member& member : members_) {
+    const bool runs = member.claim.incarnation != 0 && member.status() == MemberStatus::alive;
+    if (runs && member.vouched_for()) some.offer(member.claim);
+  }
+  return some.values();
+}
+
 std::optional<PeerId> Membership::to_probe(Random& random) const {
   Sample<PeerId> silent(1, random);
   Sample<PeerId> doubtful(1, random);
-  members_.for_each_own([&](PeerId place, const Member& member) {
-    if (member.claim.name.empty() || !member.vouched_for()) return;
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
+    if (member.claim.name.empty() || !member.vouched_for()) continue;
     const MemberStatus status = member.status();
     const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
     if (gone) silent.offer(place);
     if (runs(status) && member.failures > 0) doubtful.offer(place);
-  });
+  }
   const auto& chosen = doubtful.values().empty() ? silent.values() : doubtful.values();
   return chosen.empty() ? std::nullopt : std::optional(chosen.front());
 }
 
 std::optional<PeerId> Membership::any_alive(Random& random) const {
   std::vector<PeerId> alive;
-  members_.for_each_own([&](PeerId place, const Member& member) {
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
     if (member.vouched_for() && member.status() == MemberStatus::alive) alive.push_back(place);
-  });
-  const std::vector<PeerId> own = members_.own_places();
-  const std::size_t others = members_.size() - own.size();
-  if (others + alive.size() == 0) return std::nullopt;
-  const std::size_t index = random.below(others + alive.size());
-  return index < others ? nth_absent(own, index) : alive[index - others];
+  }
+  return alive.empty() ? std::nullopt : std::optional(alive[random.below(alive.size())]);
 }
 
 std::vector<PeerId> Membership::to_meet(std::size_t most, TimePoint now, Random& random) const {
   Sample<PeerId> chosen(most, random);
   Sample<PeerId> again(1, random);
-  members_.for_each_own([&](PeerId place, const Member& member) {
+  for (PeerId place = 0; place < members_.size(); ++place) {
+    const Member& member = members_[place];
     const bool strange = !member.claim.name.empty() && !member.vouched_for();
-    if (!strange || member.claim.addresses.empty() || member.meet_at > now) return;
+    if (!strange || member.claim.addresses.empty() || member.meet_at > now) continue;
     if (member.meet_at != TimePoint::min()) {
       if (member.status() != MemberStatus::left) again.offer(place);
     } else if (runs(member.status())) {
       chosen.offer(place);
     }
-  });
+  }
   std::vector<PeerId> places = chosen.values();
   places.insert(places.end(), again.values().begin(), again.values().end());
   return places;
@@ -149,10 +184,9 @@ void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
 Membership::Admission Membership::admission(const std::string& name) const {
   if (find(name)) return Admission::known;
   if (!options_.open) return Admission::closed;
-  if (members_.named() < options_.max_members) return Admission::may_join;
-  bool room = false;
-  members_.for_each_own([&](PeerId, const Member& member) {
-    room |= !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+  if (places_.size() < options_.max_members) return Admission::may_join;
+  const bool room = std::ranges::any_of(members_, [](const Member& member) {
+    return !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
   });
   return room ? Admission::may_join : Admission::full;
 }

@@ -42,10 +42,6 @@ void end_backoff(PeerRecord& record) {
 }  // namespace
 
 PeerTable::PeerTable(std::vector<std::string> names, FlowControl flow_control, Backoff backoff)
-    : PeerTable(PeerNames(std::make_shared<ClusterNames>(std::move(names))), flow_control,
-                backoff) {}
-
-PeerTable::PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff)
     : names_(std::move(names)), flow_control_(flow_control), backoff_(backoff) {
   DPWA_INVARIANT(
       flow_control_.min <= flow_control_.initial && flow_control_.initial <= flow_control_.max,
@@ -54,10 +50,14 @@ PeerTable::PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff)
   fresh_.score = flow_control_.initial;
   gone_ = fresh_;
   gone_.out = true;
+  for (PeerId peer = 0; peer < names_.size(); ++peer) places_.emplace(names_[peer], peer);
 }
 
 void PeerTable::put(PeerId peer, const std::string& name) {
-  names_.put(peer, name);
+  if (peer >= size()) names_.resize(peer + std::size_t{1});
+  if (find(names_[peer]) == peer) places_.erase(names_[peer]);
+  names_[peer] = name;
+  places_.insert_or_assign(name, peer);
   special_.erase(peer);
   if (records_.find(peer) == nullptr) return;
   unwatch(peer);
@@ -65,6 +65,11 @@ void PeerTable::put(PeerId peer, const std::string& name) {
   const auto last = static_cast<std::uint32_t>(records_.size() - 1);
   std::ranges::replace(watched_, last, records_.position(peer));
   records_.erase(peer);
+}
+
+std::optional<PeerId> PeerTable::find(const std::string& name) const {
+  const auto found = places_.find(name);
+  return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void PeerTable::set_out(PeerId peer, bool out) {

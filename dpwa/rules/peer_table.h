@@ -1,17 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dpwa/base/invariant.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/rules/flow_control.h"
-#include "dpwa/rules/peer_names.h"
 #include "dpwa/rules/per_peer.h"
 #include "dpwa/rules/progress.h"
 
@@ -74,15 +73,14 @@ struct PeerRecord {
 // peer is removed for ever: a failed peer backs off, regains score with time, and is used as before
 // as soon as it answers or calls this node (`returned`).
 //
-// Memory grows with the peers that this node has dealt with: all others share the initial record,
-// and names may be shared with the tables of other nodes. A choice does not look at every peer
-// either: most have the initial score and no pause, so the highest of their draws is drawn at once
-// (sample.h), and only peers that failed lately, back off or rest are looked at one by one. Time
-// does not go backwards. Pure: time and randomness are arguments. One owner, one thread.
+// A record is kept of the peers that this node has dealt with: all others share the initial one. A
+// choice does not look at every peer either: most have the initial score and no pause, so the
+// highest of their draws is drawn at once (sample.h), and only peers that failed lately, back off
+// or rest are looked at one by one. Time does not go backwards. Pure: time and randomness are
+// arguments. One owner, one thread.
 class PeerTable {
  public:
   PeerTable(std::vector<std::string> names, FlowControl flow_control, Backoff backoff);
-  PeerTable(PeerNames names, FlowControl flow_control, Backoff backoff);
 
   // The peer to ask next, or none when every peer is excluded or backing off. Ties break at random.
   // While no peer is known to answer, back-offs are short: sparing the peers gains nothing, and the
@@ -142,7 +140,7 @@ class PeerTable {
 
   std::size_t size() const { return names_.size(); }
   const std::string& name(PeerId peer) const { return names_.at(peer); }
-  std::optional<PeerId> find(const std::string& name) const { return names_.find(name); }
+  std::optional<PeerId> find(const std::string& name) const;
   // Lasts until the table changes.
   const PeerRecord& at(PeerId peer) const;
   // Peers with a record of their own, in no particular order: this node has had to do with them.
@@ -171,7 +169,8 @@ class PeerTable {
   bool tried_soon(const PeerRecord& record, TimePoint now) const;
   Duration cut_off_delay(PeerFailure failure) const;
 
-  PeerNames names_;
+  std::vector<std::string> names_;                  // empty: no peer has that place
+  std::unordered_map<std::string, PeerId> places_;  // by name
   FlowControl flow_control_;
   Backoff backoff_;
   PeerRecord fresh_;  // of the peers that have none of their own

@@ -104,12 +104,6 @@ class PerPeer {
 
   // In the order of insertion; the last value takes the place of an erased one.
   std::span<const Entry> entries() const { return entries_; }
-  // The entry number `index` (from 0) by PeerId.
-  const Entry& nth(std::size_t index) const {
-    DPWA_INVARIANT(index < index_.size(), "an entry is one of those that there are", index,
-                   index_.size());
-    return entries_[index_[index].entry];
-  }
   // The position in entries() of a peer that has a value.
   std::uint32_t position(PeerId peer) const {
     const auto at = lower_bound(peer);

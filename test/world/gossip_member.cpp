@@ -31,7 +31,8 @@ GossipMember::GossipMember(Environment& environment, const GossipOptions& option
       position_(static_cast<std::size_t>(std::ranges::find(options.names, environment.name()) -
                                          options.names.begin())),
       engine_(make_engine()),
-      members_(claim_of(environment.name()), others(), options.membership, random_.next()),
+      members_(claim_of(environment.name()), others(), options.membership),
+      members_random_(random_.next()),
       trainer_(make_trainer()) {
   model_.origin = checks_.next_number();
   for (double& value : model_.values) value = random_.normal(0, 1);
@@ -78,7 +79,7 @@ std::vector<MemberClaim> GossipMember::others() const {
 
 std::set<std::string> GossipMember::running() const {
   std::set<std::string> names;
-  for (const Member& member : members_.membership().members())
+  for (const Member& member : members_.members())
     if (runs(member.status())) names.insert(member.claim.name);
   return names;
 }
@@ -86,8 +87,8 @@ std::set<std::string> GossipMember::running() const {
 // Its incarnation is raised before anybody has heard of it.
 void GossipMember::restore(const Kept& kept) {
   incarnation_ = std::max(incarnation_, kept.incarnation + 1);
-  members_ = MembershipEngine(claim_of(environment_.name()), others(), options_.membership,
-                              random_.next());
+  members_ = Membership(claim_of(environment_.name()), others(), options_.membership);
+  members_random_ = Random(random_.next());
   model_ = kept.model;
   trainer_.restore(kept.clock, kept.lineage);
   resumed_ = true;
@@ -124,7 +125,7 @@ void GossipMember::call(const std::string& to, Query query, Duration timeout, An
 }
 
 void GossipMember::serve(const Query& query) {
-  members_.membership().heard(query.from, query.incarnation, now());
+  members_.heard(query.from, query.incarnation, now());
   engine_.called(query.from, query.incarnation);
   std::uint64_t& known = callers_[query.from];
   const bool is_new = std::exchange(known, query.incarnation) != query.incarnation;
@@ -145,7 +146,7 @@ GossipMember::Reply GossipMember::reply_to(const Query& query) {
   if (query.pull) return snapshot_for(*query.pull, query.from);
   Reply reply;
   if (!query.members) return reply;
-  Membership& membership = members_.membership();
+  Membership& membership = members_;
   membership.merge(query.from, query.incarnation, *query.members, now());
   reply.members = membership.answer(query.from, *query.members, now());
   return reply;
@@ -174,7 +175,8 @@ GossipMember::Reply GossipMember::snapshot_for(const Pull& pull, const std::stri
 }
 
 void GossipMember::tick() {
-  for (const MemberClaim& member : members_.tick(now())) {
+  members_.tick(now());
+  for (const MemberClaim& member : members_.to_ask(now(), members_random_)) {
     if (probed_.insert(member.name).second) probe(member.name);
   }
   environment_.after(500ms, [this] { tick(); });
@@ -185,7 +187,7 @@ void GossipMember::probe(const std::string& name) {
   query.members = members_.request(name, now());
   call(name, query, 5 * options_.timeout, [this, name](const Reply& reply) {
     probed_.erase(name);
-    Membership& membership = members_.membership();
+    Membership& membership = members_;
     if (reply.failure) return membership.failed(name, now());
     membership.reached(name, reply.incarnation, now());
     membership.merge_answer(name, reply.incarnation, reply.members, now());
@@ -194,19 +196,18 @@ void GossipMember::probe(const std::string& name) {
 }
 
 void GossipMember::exchange_members(const std::string& with) {
-  Membership& membership = members_.membership();
+  Membership& membership = members_;
   if (!membership.exchange_is_due(with, now())) return;
   Query query;
   query.members = members_.request(with, now());
   call(with, query, options_.timeout, [this, with](const Reply& reply) {
-    if (!reply.failure)
-      members_.membership().merge_answer(with, reply.incarnation, reply.members, now());
+    if (!reply.failure) members_.merge_answer(with, reply.incarnation, reply.members, now());
   });
 }
 
 void GossipMember::greet(Greeted greeted) {
   hear_others();
-  const auto& table = members_.membership().members();
+  const auto& table = members_.members();
   const std::vector<Member> members(table.begin(), table.end());
   const std::vector<PeerId> peers = engine_.to_greet(members);
   struct Work {
@@ -227,10 +228,10 @@ void GossipMember::greet(Greeted greeted) {
       answer.finished = reply.state == State::finished;
       answer.lineage = reply.snapshot.progress.lineage;
       answer.clock = reply.snapshot.progress.clock;
-      if (!reply.failure) members_.membership().reached(name, reply.incarnation, now());
+      if (!reply.failure) members_.reached(name, reply.incarnation, now());
       if (--work->missing > 0) return;
       for (std::size_t i = 0; i < work->answers.size(); ++i) {
-        const Member& member = members_.membership().members()[static_cast<PeerId>(i)];
+        const Member& member = members_.members()[static_cast<PeerId>(i)];
         work->answers[i].name = member.claim.name;
         work->answers[i].seed = member.seed;
         work->answers[i].vouched_for = member.vouched_for();
@@ -256,7 +257,7 @@ void GossipMember::visit(Greeted greeted) {
       answer.asked = true;
       answer.failure = reply.failure;
       answer.name = name;
-      Membership& membership = members_.membership();
+      Membership& membership = members_;
       if (!reply.failure) {
         membership.reached(name, reply.incarnation, now());
         membership.merge_answer(name, reply.incarnation, reply.members, now());
@@ -267,7 +268,7 @@ void GossipMember::visit(Greeted greeted) {
 }
 
 void GossipMember::hear_others() {
-  const Membership& membership = members_.membership();
+  const Membership& membership = members_;
   for (const PeerId peer : membership.changed_since(members_version_))
     engine_.take_up(peer, membership.members()[peer]);
   members_version_ = membership.version();
@@ -328,7 +329,7 @@ void GossipMember::attempted(const std::string& peer, const Reply& reply) {
   }
   const auto settled = engine_.settle(answer, reply.late, /*may_overflow=*/false, now());
   engine_.take_log();
-  Membership& membership = members_.membership();
+  Membership& membership = members_;
   if (settled.silent) {
     membership.failed(peer, now());
   } else if (reply.incarnation != 0) {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "dpwa/engine/final_average.h"
-#include "dpwa/engine/membership_engine.h"
 #include "dpwa/engine/pull_engine.h"
 #include "dpwa/engine/start_up.h"
 #include "dpwa/engine/trainer_state.h"
+#include "dpwa/rules/membership.h"
 #include "dpwa/world/world.h"
 #include "test/world/gossip_checks.h"
 
@@ -138,7 +138,8 @@ class GossipMember : public Program {
   std::uint64_t incarnation_;
   std::size_t position_ = 0;  // among the names
   PullEngine engine_;
-  MembershipEngine members_;
+  Membership members_;
+  Random members_random_;
   TrainerState trainer_;
 
   // --- of the network's side

@@ -166,7 +166,7 @@ void GossipMember::absorb() {
   const Arrival arrival = *std::exchange(arrival_, std::nullopt);
   Surroundings others;
   if (trainer_.needs_surroundings(arrival)) {
-    const auto& members = members_.membership().members();
+    const auto& members = members_.members();
     others = {{members.begin(), members.end()}, given_};
   }
   const Absorbed what = trainer_.absorb(arrival, others, now());
@@ -286,8 +286,8 @@ void GossipMember::fold(const Model& model, std::size_t count) {
 void GossipMember::leave() {
   checks_.ended(environment_.name(), folded_, model_);
   over_ = true;
-  members_.membership().leave();
-  for (const MemberClaim& member : members_.some_running(3)) {
+  members_.leave();
+  for (const MemberClaim& member : members_.some_running(3, members_random_)) {
     Query query;
     query.members = members_.request(member.name, now());
     call(member.name, query, options_.timeout, [](const Reply&) {});

@@ -125,7 +125,7 @@ TEST_CASE("with one exchange in ten lost, no running node is held dead for long"
   for (int i = 0; i < 100; ++i) {
     run.run_round();
     for (auto& node : run.nodes()) {
-      for (const Member& member : node.members.membership().members())
+      for (const Member& member : node.members.members())
         buried += member.status() == MemberStatus::dead ? 1 : 0;
     }
   }

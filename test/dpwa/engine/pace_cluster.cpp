@@ -18,12 +18,6 @@ constexpr std::size_t random_steps = 6;  // up to the end
 
 constexpr Duration usual_step = std::chrono::milliseconds(20);
 
-std::shared_ptr<const ClusterNames> names_of(std::size_t nodes) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < nodes; ++i) names.push_back(node_name(i));
-  return std::make_shared<const ClusterNames>(std::move(names));
-}
-
 PullEngineOptions engine_options(const PaceOptions& options, std::uint64_t seed) {
   PullEngineOptions engine;
   engine.staleness = options.staleness;
@@ -46,13 +40,11 @@ GuardedInterpolation constant(double factor) {
 
 }  // namespace
 
-PaceCluster::Node::Node(const PaceOptions& options,
-                        const std::shared_ptr<const ClusterNames>& names, std::size_t rank,
-                        std::uint64_t process)
+PaceCluster::Node::Node(const PaceOptions& options, std::size_t rank, std::uint64_t process)
     : incarnation(process),
       random(derive_seed(options.seed, {rank, process})),
       engine(engine_options(options, derive_seed(options.seed, {rank, process, 1})),
-             PeerTable(PeerNames(names, rank), {}, {})),
+             peer_names(rank, options.nodes)),
       trainer(trainer_options(options), constant(options.factor), random),
       values(random_steps + options.random_walks, 0.0),
       difference(values.size(), 0.0) {
@@ -61,10 +53,9 @@ PaceCluster::Node::Node(const PaceOptions& options,
   snapshot = values;
 }
 
-PaceCluster::PaceCluster(PaceOptions options)
-    : options_(options), names_(names_of(options.nodes)), groups_(options.nodes, 0) {
+PaceCluster::PaceCluster(PaceOptions options) : options_(options), groups_(options.nodes, 0) {
   for (std::size_t i = 0; i < options_.nodes; ++i) {
-    nodes_.push_back(std::make_unique<Node>(options_, names_, i, 1));
+    nodes_.push_back(std::make_unique<Node>(options_, i, 1));
     const double slowdown = i == 0 ? options_.slowdown : 1;
     const double part = nodes_[i]->random.uniform(0, 1) * slowdown;
     schedule(i, std::chrono::duration_cast<Duration>(usual_step * part), true);
@@ -174,8 +165,8 @@ Offer PaceCluster::ask(std::size_t index, const PullEngine::Ask& ask) {
     offer.failure = PeerFailure::unreachable;
     return offer;
   }
-  peer.engine.called(names_->at(index), node.incarnation);
-  if (ask.taken) peer.engine.stated(names_->at(index), node.incarnation, *ask.taken);
+  peer.engine.called(node_name(index), node.incarnation);
+  if (ask.taken) peer.engine.stated(node_name(index), node.incarnation, *ask.taken);
   offer.incarnation = peer.incarnation;
   offer.keeps_ledger = options_.ledger;
   offer.progress = peer.published;
@@ -207,7 +198,7 @@ void PaceCluster::spoil(std::size_t node, bool spoilt) {
 }
 
 void PaceCluster::restart(std::size_t index) {
-  auto made = std::make_unique<Node>(options_, names_, index, nodes_[index]->incarnation + 1);
+  auto made = std::make_unique<Node>(options_, index, nodes_[index]->incarnation + 1);
   made->life = nodes_[index]->life + 1;
   made->steps = nodes_[index]->steps;
   made->values = made->snapshot = nodes_[1]->values;

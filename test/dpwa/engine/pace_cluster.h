@@ -70,8 +70,7 @@ class PaceCluster {
  private:
   using Values = std::vector<double>;
   struct Node {
-    Node(const PaceOptions& options, const std::shared_ptr<const ClusterNames>& names,
-         std::size_t rank, std::uint64_t incarnation);
+    Node(const PaceOptions& options, std::size_t rank, std::uint64_t incarnation);
     std::uint64_t incarnation;
     std::uint64_t life = 0;
     Random random;
@@ -109,7 +108,6 @@ class PaceCluster {
   double variance(std::size_t first, std::size_t last) const;
 
   PaceOptions options_;
-  std::shared_ptr<const ClusterNames> names_;
   TimePoint now_{};
   std::uint64_t order_ = 0;
   std::vector<std::unique_ptr<Node>> nodes_;

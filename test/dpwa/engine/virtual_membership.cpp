@@ -36,7 +36,8 @@ VirtualMembership::Node VirtualMembership::make_node(const std::string& name,
   PullEngineOptions pulls;
   pulls.firewall.distance = DistancePolicy::off;
   pulls.seed = random_.next();
-  return {{claim_of(name, incarnation), known, options_, random_.next()}, PullEngine(pulls, names)};
+  return {Membership(claim_of(name, incarnation), known, options_), Random(random_.next()),
+          PullEngine(pulls, names)};
 }
 
 std::size_t VirtualMembership::start(const std::string& name,
@@ -52,6 +53,7 @@ void VirtualMembership::restart(std::size_t node, std::uint64_t incarnation) {
   Node fresh = make_node(of(node).self().name, seeds_[node], incarnation);
   Node& restarted = nodes_[node];
   restarted.members = std::move(fresh.members);
+  restarted.random = fresh.random;
   restarted.pulls.emplace(*fresh.pulls);
   restarted.taken_up = restarted.published = 0;
   restarted.up = true;
@@ -61,7 +63,7 @@ void VirtualMembership::leave(std::size_t node) {
   of(node).leave();
   for (int i = 0; i < 3; ++i) {
     const auto& to = nodes_[random_.below(nodes_.size())];
-    const std::string& name = to.members.membership().self().name;
+    const std::string& name = to.members.self().name;
     if (to.up && name != of(node).self().name) exchange(node, name);
   }
   kill(node);
@@ -69,9 +71,9 @@ void VirtualMembership::leave(std::size_t node) {
 
 bool VirtualMembership::exchange(std::size_t from, const std::string& to) {
   Node& caller = nodes_[from];
-  Membership& callers = caller.members.membership();
+  Membership& callers = caller.members;
   Node& target = nodes_[indices_.at(to)];
-  Membership& targets = target.members.membership();
+  Membership& targets = target.members;
   const bool reached = target.up && target.network == caller.network;
   if (!reached || lost()) {
     callers.failed(to, now_);
@@ -99,7 +101,7 @@ bool VirtualMembership::exchange(std::size_t from, const std::string& to) {
 // A round of pulls within this moment: the next peer is asked where one does not answer.
 void VirtualMembership::pull(std::size_t index) {
   Node& node = nodes_[index];
-  const Membership& members = node.members.membership();
+  const Membership& members = node.members;
   for (const PeerId place : members.changed_since(node.taken_up))
     node.pulls->take_up(place, members.members()[place]);
   node.taken_up = members.version();
@@ -113,7 +115,7 @@ void VirtualMembership::pull(std::size_t index) {
     Answer answer;
     if (exchange(index, to)) {
       const Node& peer = nodes_[indices_.at(to)];
-      answer.incarnation = peer.members.membership().self().incarnation;
+      answer.incarnation = peer.members.self().incarnation;
       answer.progress.version = ++node.published;  // each time something new
       answer.progress.clock = static_cast<double>(peer.published);
       node.pulls->landed(answer, {}, answer.progress);
@@ -131,11 +133,11 @@ void VirtualMembership::run_round() {
     if (!nodes_[i].up) continue;
     const auto version = of(i).version();
     pull(i);
-    for (const MemberClaim& member : nodes_[i].members.tick(now_)) {
+    of(i).tick(now_);
+    for (const MemberClaim& member : of(i).to_ask(now_, nodes_[i].random)) {
       const bool answered = exchange(i, member.name);
       const Node& target = nodes_[indices_.at(member.name)];
-      if (answered)
-        nodes_[i].pulls->reached(member.name, target.members.membership().self().incarnation, now_);
+      if (answered) nodes_[i].pulls->reached(member.name, target.members.self().incarnation, now_);
     }
     changes += of(i).version() - version;
   }
@@ -151,8 +153,8 @@ std::size_t VirtualMembership::holding(const std::string& name, MemberStatus sta
   std::size_t count = 0;
   for (const Node& node : nodes_) {
     if (!node.up) continue;
-    const auto place = node.members.membership().find(name);
-    if (place && node.members.membership().members()[*place].status() == status) ++count;
+    const auto place = node.members.find(name);
+    if (place && node.members.members()[*place].status() == status) ++count;
   }
   return count;
 }
@@ -161,7 +163,7 @@ bool VirtualMembership::agreed() const {
   for (const Node& node : nodes_) {
     if (!node.up) continue;
     std::size_t alive = 0;
-    for (const Member& member : node.members.membership().members()) {
+    for (const Member& member : node.members.members()) {
       if (member.claim.name.empty() || member.status() != MemberStatus::alive) continue;
       const Node& other = nodes_[indices_.at(member.claim.name)];
       if (!other.up || other.network != node.network) return false;
@@ -179,8 +181,8 @@ bool VirtualMembership::digests_equal() const {
   std::optional<std::uint64_t> digest;
   for (const Node& node : nodes_) {
     if (!node.up) continue;
-    if (digest && *digest != node.members.membership().digest()) return false;
-    digest = node.members.membership().digest();
+    if (digest && *digest != node.members.digest()) return false;
+    digest = node.members.digest();
   }
   return true;
 }

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/engine/membership_engine.h"
 #include "dpwa/engine/pull_engine.h"
+#include "dpwa/rules/membership.h"
 
 namespace dpwa::test {
 
@@ -18,7 +18,8 @@ namespace dpwa::test {
 class VirtualMembership {
  public:
   struct Node {
-    MembershipEngine members;
+    Membership members;
+    Random random;  // of whom it asks beside its pulls
     // Always there. Optional because restart() replaces it, and an engine cannot be assigned.
     std::optional<PullEngine> pulls;
     std::uint64_t taken_up = 0;  // version of the member table that `pulls` knows
@@ -49,7 +50,7 @@ class VirtualMembership {
   std::size_t running() const;
 
   std::vector<Node>& nodes() { return nodes_; }
-  Membership& of(std::size_t node) { return nodes_[node].members.membership(); }
+  Membership& of(std::size_t node) { return nodes_[node].members; }
   TimePoint now() const { return now_; }
   Random& random() { return random_; }
 

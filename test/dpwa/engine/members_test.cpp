@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/engine/membership_engine.h"
 #include "dpwa/engine/pull_engine.h"
+#include "dpwa/rules/membership.h"
 #include "test/dpwa/engine/pull_driver.h"
 
 namespace dpwa {
@@ -21,23 +21,25 @@ MemberClaim claim(const std::string& name, std::uint64_t incarnation = 0) {
 }
 
 // w0, whose file names w1, w2, ...
-MembershipEngine engine(int seeds) {
+Membership table_of(int seeds) {
   std::vector<MemberClaim> claims;
   for (int i = 1; i <= seeds; ++i) claims.push_back(claim("w" + std::to_string(i)));
-  return {claim("w0", 1), claims, {}, 1};
+  return {claim("w0", 1), claims, {}};
 }
 
-std::vector<std::string> names_of(const std::vector<MemberClaim>& claims) {
+// The names of those to ask besides the pulls.
+std::vector<std::string> asked(Membership& table, TimePoint now) {
+  Random random(1);
+  table.tick(now);
   std::vector<std::string> names;
-  for (const MemberClaim& claim : claims) names.push_back(claim.name);
+  for (const MemberClaim& claim : table.to_ask(now, random)) names.push_back(claim.name);
   return names;
 }
 
 }  // namespace
 
 TEST_CASE("the changes since a version of the table are the changed places") {
-  MembershipEngine node = engine(5);
-  Membership& table = node.membership();
+  Membership table = table_of(5);
   CHECK(table.changed_since(0) == std::vector<PeerId>{0, 1, 2, 3, 4});
   std::uint64_t version = table.version();
   CHECK(table.changed_since(version).empty());
@@ -61,8 +63,7 @@ TEST_CASE("the changes since a version of the table are the changed places") {
 }
 
 TEST_CASE("after more changes than are remembered every place has changed") {
-  MembershipEngine node = engine(3);
-  Membership& table = node.membership();
+  Membership table = table_of(3);
   const std::uint64_t version = table.version();
   for (std::size_t i = 0; i < Membership::max_changes; ++i) table.keep("w2");
   CHECK(table.changed_since(version) == std::vector<PeerId>{1});
@@ -72,80 +73,33 @@ TEST_CASE("after more changes than are remembered every place has changed") {
 }
 
 TEST_CASE("one member is asked outside of the pulls after two seconds without a pull") {
-  MembershipEngine node = engine(3);
+  Membership node = table_of(3);
   node.request("w1", start);
-  CHECK(node.tick(start + 1s).empty());
-  CHECK(node.tick(start + 3s).size() == 1);
+  CHECK(asked(node, start + 1s).empty());
+  CHECK(asked(node, start + 3s).size() == 1);
   node.request("w1", start + 3s);
-  CHECK(node.tick(start + 4s).empty());
+  CHECK(asked(node, start + 4s).empty());
 }
 
 TEST_CASE("a failed member and an unverified one are asked outside of the pulls") {
-  MembershipEngine node = engine(3);
+  Membership node = table_of(3);
   node.request("w1", start);
-  node.membership().failed("w2", start);
-  CHECK(names_of(node.tick(start + 1s)) == std::vector<std::string>{"w2"});
-  node.membership().reached("w2", 5, start + 1s);
+  node.failed("w2", start);
+  CHECK(asked(node, start + 1s) == std::vector<std::string>{"w2"});
+  node.reached("w2", 5, start + 1s);
   node.request("w1", start + 1s);
   // Told of by another.
-  node.membership().merge("w1", 4, {.claims = {claim("w1", 4), claim("w8", 3)}}, start + 1s);
-  CHECK(names_of(node.tick(start + 2s)) == std::vector<std::string>{"w8"});
+  node.merge("w1", 4, {.claims = {claim("w1", 4), claim("w8", 3)}}, start + 1s);
+  CHECK(asked(node, start + 2s) == std::vector<std::string>{"w8"});
 }
 
 TEST_CASE("only some running members are told something at once") {
-  MembershipEngine node = engine(6);
-  CHECK(node.some_running(3).empty());  // nobody has been heard of yet
-  for (int i = 1; i <= 5; ++i) node.membership().reached("w" + std::to_string(i), 4, start);
-  CHECK(node.some_running(3).size() == 3);
-  CHECK(node.some_running(9).size() == 5);
-}
-
-namespace {
-
-struct Named {
-  std::string name;
-  bool seed;
-};
-
-// The table of `nodes[self]`, in the order of the others rotated by `self`, with a free place.
-std::vector<Member> table_of(const std::vector<Named>& nodes, std::size_t self) {
-  std::vector<Member> members(1);
-  for (std::size_t i = 1; i < nodes.size(); ++i) {
-    const Named& other = nodes[(self + i) % nodes.size()];
-    members.emplace_back();
-    members.back().claim.name = other.name;
-    members.back().seed = other.seed;
-  }
-  return members;
-}
-
-}  // namespace
-
-TEST_CASE("every node gives every node the same rank: the file's by name, then those that joined") {
-  const std::vector<Named> nodes{
-      {"w10", true}, {"a", false}, {"w2", true}, {"z", false}, {"w1", true}};
-  const std::vector<std::size_t> ranks{1, 3, 2, 4, 0};
-  for (std::size_t self = 0; self < nodes.size(); ++self) {
-    const auto members = table_of(nodes, self);
-    for (std::size_t node = 0; node < nodes.size(); ++node) {
-      CAPTURE(nodes[self].name);
-      CAPTURE(nodes[node].name);
-      CHECK(rank_of(nodes[node].name, members, nodes[self].name, nodes[self].seed) == ranks[node]);
-    }
-  }
-}
-
-TEST_CASE("a node that joins changes no rank of the file's nodes, nor does one that dies") {
-  std::vector<Named> nodes{{"w1", true}, {"w2", true}, {"j", false}};
-  auto members = table_of(nodes, 0);
-  CHECK(rank_of("w2", members, "w1", true) == 1);
-  CHECK(rank_of("j", members, "w1", true) == 2);
-  nodes.push_back({"a", false});
-  members = table_of(nodes, 0);
-  CHECK(rank_of("w2", members, "w1", true) == 1);
-  CHECK(rank_of("j", members, "w1", true) == 3);
-  for (Member& member : members) member.claim.status = MemberStatus::dead;
-  CHECK(rank_of("w2", members, "w1", true) == 1);
+  Membership node = table_of(6);
+  Random random(1);
+  CHECK(node.some_running(3, random).empty());  // nobody has been heard of yet
+  for (int i = 1; i <= 5; ++i) node.reached("w" + std::to_string(i), 4, start);
+  CHECK(node.some_running(3, random).size() == 3);
+  CHECK(node.some_running(9, random).size() == 5);
 }
 
 namespace {
