@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,10 +64,7 @@ inline constexpr Exchange compare_only{.marks_taken = false};
 // One round of pulls, as the engine is asked for it.
 struct RoundSpec {
   Exchange exchange = pull_and_blend;
-  std::optional<PeerId> peer;  // none: the peer table chooses, and tries others after a failure
-  // The peers that may be chosen, as the topology decides; null: all. Nothing sets it yet: it
-  // is there for exchange modes to come.
-  std::shared_ptr<const std::vector<PeerId>> neighbours;
+  std::optional<PeerId> peer;     // none: the peer table chooses, and tries others after a failure
   std::optional<unsigned> block;  // the index of one block of the model; none: all that is moved
   Duration timeout = PullOptions{}.timeout;  // the one deadline of the round
   Duration delay{};  // before the first peer is asked; the timeout begins after it

@@ -88,7 +88,7 @@ PullEngine::Action PullEngine::next(double own_clock, TimePoint now) {
     phase_ = Phase::asking;
     began_ = now;
     not_fresh_ = false;
-    round_.begin(now, spec_.timeout, spec_.peer, spec_.neighbours);
+    round_.begin(now, spec_.timeout, spec_.peer);
     if (balances()) ledger_->begin_round(table_.size());
   }
   const auto peer = stopped_ ? std::nullopt : choose(now);

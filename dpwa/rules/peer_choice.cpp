@@ -156,27 +156,4 @@ std::optional<PeerId> PeerTable::choose(std::span<const PeerId> excluded, TimePo
   return nth_absent(special_.peers(), nth_absent(left_out, random.below(equals)));
 }
 
-std::optional<PeerId> PeerTable::choose_among(std::span<const PeerId> neighbours,
-                                              std::span<const PeerId> excluded, TimePoint now,
-                                              Random& random) const {
-  std::optional<PeerId> best;
-  double best_value = 0;
-  std::uint64_t ties = 0;
-  const bool soon = cut_off(now);
-  for (const PeerId peer : neighbours) {
-    if (peer >= size() || std::ranges::find(excluded, peer) != excluded.end()) continue;
-    const PeerRecord& record = at(peer);
-    if (record.out || waits(record, soon, now)) continue;
-    const double value = score_of(record, now) + draw(random);
-    if (!best || value > best_value) {
-      best = peer;
-      best_value = value;
-      ties = 1;
-    } else if (value == best_value && random.below(++ties) == 0) {
-      best = peer;
-    }
-  }
-  return best;
-}
-
 }  // namespace dpwa

@@ -88,11 +88,6 @@ class PeerTable {
   std::optional<PeerId> choose(std::span<const PeerId> excluded, TimePoint now,
                                Random& random) const;
 
-  // The same among these alone: the neighbours of this node in a topology.
-  std::optional<PeerId> choose_among(std::span<const PeerId> neighbours,
-                                     std::span<const PeerId> excluded, TimePoint now,
-                                     Random& random) const;
-
   // Its score with what time has forgiven: what choose() goes by.
   double score(PeerId peer, TimePoint now) const;
 

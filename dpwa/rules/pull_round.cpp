@@ -1,7 +1,5 @@
 #include "dpwa/rules/pull_round.h"
 
-#include <utility>
-
 namespace dpwa {
 namespace {
 
@@ -61,10 +59,8 @@ int rank(PeerFailure failure) {
 
 }  // namespace
 
-void PullRound::begin(TimePoint now, Duration timeout, std::optional<PeerId> only,
-                      std::shared_ptr<const std::vector<PeerId>> neighbours) {
+void PullRound::begin(TimePoint now, Duration timeout, std::optional<PeerId> only) {
   only_ = only;
-  neighbours_ = std::move(neighbours);
   deadline_ = now + timeout;
   timeout_ = timeout;
   tried_.clear();
@@ -77,8 +73,6 @@ std::optional<PeerId> PullRound::next_peer(const PeerTable& table, TimePoint now
   if (answered_ || now >= deadline_) return std::nullopt;
   if (only_) {
     current_ = tried_.empty() ? only_ : std::nullopt;
-  } else if (neighbours_) {
-    current_ = table.choose_among(*neighbours_, tried_, now, random);
   } else {
     current_ = table.choose(tried_, now, random);
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,9 +22,8 @@ namespace dpwa {
 // Pure: time and randomness are arguments. One owner, one thread.
 class PullRound {
  public:
-  // `only`: ask this peer alone, backing off or not. `neighbours`: choose among these; null: all.
-  void begin(TimePoint now, Duration timeout, std::optional<PeerId> only = std::nullopt,
-             std::shared_ptr<const std::vector<PeerId>> neighbours = nullptr);
+  // `only`: ask this peer alone, backing off or not.
+  void begin(TimePoint now, Duration timeout, std::optional<PeerId> only = std::nullopt);
 
   // The peer to try now; none when the round is over (answered, out of time, or out of peers).
   std::optional<PeerId> next_peer(const PeerTable& table, TimePoint now, Random& random);
@@ -48,7 +46,6 @@ class PullRound {
   Duration timeout_{};
   TimePoint asked_{};  // the current peer
   std::optional<PeerId> only_;
-  std::shared_ptr<const std::vector<PeerId>> neighbours_;
   std::vector<PeerId> tried_;
   std::optional<PeerId> current_;
   bool answered_ = false;

@@ -78,27 +78,6 @@ TEST_CASE("a peer is silent when nothing of it arrived, not when its answer was 
   }
 }
 
-TEST_CASE("a round asks neighbours alone where the topology names them") {
-  Driver driver({"w1", "w2", "w3", "w4", "w5"});
-  RoundSpec spec;
-  spec.neighbours = std::make_shared<const std::vector<PeerId>>(std::vector<PeerId>{1, 3, 9});
-  for (int i = 0; i < 200; ++i) {
-    driver.engine.begin(spec);
-    const auto ask = driver.ask();
-    REQUIRE(ask);
-    CHECK((ask->peer == 1 || ask->peer == 3));
-    driver.sends(progress(static_cast<std::uint64_t>(i) + 1));
-    CHECK_FALSE(driver.ask());
-  }
-  CHECK(driver.engine.table().at(1).pulls_ok > 50);
-  CHECK(driver.engine.table().at(3).pulls_ok > 50);
-  driver.engine.begin(spec);
-  for (int asked = 0; driver.ask(); ++asked) {
-    REQUIRE(asked < 2);
-    driver.fails(PeerFailure::unreachable);
-  }
-}
-
 TEST_CASE("a stopped engine asks nobody, in the round under way and in later ones") {
   Driver driver({"w1", "w2"});
   driver.engine.begin({});
