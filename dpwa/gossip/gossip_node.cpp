@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
-#include <optional>
-#include <string>
-#include <thread>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
-#include "dpwa/gossip/contacts.h"
 #include "dpwa/gossip/gossip_status.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/node_handlers.h"
@@ -29,16 +25,15 @@ namespace {
 
 std::vector<std::string> peer_names(const Config& config) {
   std::vector<std::string> names;
-  for (const std::size_t index : GossipNode::file_indices(config))
-    names.push_back(config.nodes[index].name);
+  for (const NodeEntry& node : config.nodes)
+    if (node.name != config.self) names.push_back(node.name);
   return names;
 }
 
 std::vector<PeerAddress> peer_addresses(const Config& config) {
   std::vector<PeerAddress> peers;
-  for (const std::size_t index : GossipNode::file_indices(config)) {
-    peers.push_back(peer_address(config.nodes[index]));
-  }
+  for (const NodeEntry& node : config.nodes)
+    if (node.name != config.self) peers.push_back(peer_address(node));
   return peers;
 }
 
@@ -117,103 +112,62 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
 
 }  // namespace
 
-class GossipNode::Threads {
- public:
-  Threads(const Config& config, Manifest manifest, const Options& options)
-      : endpoint_(config, config.self_node(), local_node(config, std::move(manifest), options),
-                  serving_options(config),
-                  [this](const std::string& peer, std::uint64_t incarnation) {
-                    if (contacts_.add(peer, incarnation))
-                      asio::post(tx_io_, [this] { take_contacts(); });
-                  }),
-        local_(static_cast<LocalNode&>(endpoint_.local())),
-        client_(tx_io_, local_, peer_addresses(config), client_options(config, options)) {
-    endpoint_.server().add(std::make_unique<StatusHandler>([this] { return describe(); }));
-    endpoint_.server().serve_snapshots(local_);
-  }
-
-  ~Threads() { stop(); }
-
-  void start(Duration patience) {
-    endpoint_.start(patience);
-    tx_work_.emplace(tx_io_.get_executor());
-    asio::post(tx_io_, [this] { client_.begin_membership(); });
-    tx_thread_ = start_background_thread([this] {
-      name_thread("dpwa-tx");
-      net::run_io(tx_io_);
-    });
-  }
-
-  // The Rx thread ends first: a status request in flight asks the Tx thread.
-  void stop() {
-    endpoint_.stop();
-    if (tx_thread_.joinable()) {
-      take_leave();
-      asio::post(tx_io_, [this] {
-        client_.stop();
-        tx_work_.reset();
-      });
-      tx_thread_.join();
-    }
-  }
-
-  // A few hear of it, and tell the others.
-  void take_leave() {
-    constexpr std::size_t told = 3;
-    constexpr auto patience = std::chrono::milliseconds(200);
-    local_.members->leave();
-    std::vector<PeerAddress> addresses;
-    for (MemberClaim& member : local_.members->some_running(told))
-      addresses.push_back({member.name, std::move(member.addresses), member.port});
-    if (!addresses.empty()) client_.visit_all(addresses, false, patience);
-  }
-
-  // Any thread. Throws std::bad_alloc.
-  void allow_replies(ReplyBounds bounds) {
-    asio::post(endpoint_.io(),
-               [this, bounds] { endpoint_.server().allow_replies(bounds.time, bounds.full_time); });
-  }
-
-  Endpoint& endpoint() { return endpoint_; }
-  LocalNode& local() { return local_; }
-  Client& client() { return client_; }
-
- private:
-  void take_contacts() {
-    for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
-  }
-
-  asio::awaitable<std::string> describe() {
-    auto on_tx = [](Threads* self) -> asio::awaitable<std::string> {
-      const Client& client = self->client_;
-      const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
-      co_return gossip_status(self->local_, client.table(), client.firewall(), client.ledger(),
-                              same_host, client.now());
-    };
-    return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
-  }
-
-  asio::io_context tx_io_{1};
-  Contacts contacts_;  // from the Rx to the Tx thread
-  Endpoint endpoint_;  // its I/O thread is the Rx thread
-  LocalNode& local_;   // of endpoint_
-  Client client_;      // Tx thread
-  std::optional<asio::executor_work_guard<asio::io_context::executor_type>> tx_work_;
-  std::thread tx_thread_;
-};
-
 GossipNode::GossipNode(const Config& config, Manifest manifest, Options options)
-    : threads_(std::make_unique<Threads>(config, std::move(manifest), options)) {}
-GossipNode::~GossipNode() = default;
+    : endpoint_(config, config.self_node(), local_node(config, std::move(manifest), options),
+                serving_options(config),
+                [this](const std::string& peer, std::uint64_t incarnation) {
+                  if (contacts_.add(peer, incarnation))
+                    asio::post(tx_io_, [this] { take_contacts(); });
+                }),
+      local_(static_cast<LocalNode&>(endpoint_.local())),
+      client_(tx_io_, local_, peer_addresses(config), client_options(config, options)) {
+  endpoint_.server().add(std::make_unique<StatusHandler>([this] { return describe(); }));
+  endpoint_.server().serve_snapshots(local_);
+}
+
+GossipNode::~GossipNode() {
+  stop();
+}
+
 void GossipNode::start(Duration patience) {
-  threads_->start(patience);
+  endpoint_.start(patience);
+  tx_work_.emplace(tx_io_.get_executor());
+  asio::post(tx_io_, [this] { client_.begin_membership(); });
+  tx_thread_ = start_background_thread([this] {
+    name_thread("dpwa-tx");
+    net::run_io(tx_io_);
+  });
 }
+
+// The Rx thread ends first: a status request in flight asks the Tx thread.
 void GossipNode::stop() {
-  threads_->stop();
+  endpoint_.stop();
+  if (tx_thread_.joinable()) {
+    take_leave();
+    asio::post(tx_io_, [this] {
+      client_.stop();
+      tx_work_.reset();
+    });
+    tx_thread_.join();
+  }
 }
+
+// A few hear of it, and tell the others.
+void GossipNode::take_leave() {
+  constexpr std::size_t told = 3;
+  constexpr auto patience = std::chrono::milliseconds(200);
+  local_.members->leave();
+  std::vector<PeerAddress> addresses;
+  for (MemberClaim& member : local_.members->some_running(told))
+    addresses.push_back({member.name, std::move(member.addresses), member.port});
+  if (!addresses.empty()) client_.visit_all(addresses, false, patience);
+}
+
 void GossipNode::take_up(const ReloadPlan& plan) {
-  threads_->allow_replies(reply_bounds(plan.config.gossip));
-  Members& members = *local().members;
+  const ReplyBounds bounds = reply_bounds(plan.config.gossip);
+  asio::post(endpoint_.io(),
+             [this, bounds] { endpoint_.server().allow_replies(bounds.time, bounds.full_time); });
+  Members& members = *local_.members;
   for (const auto* nodes : {&plan.joined, &plan.moved}) {
     for (const NodeEntry& node : *nodes) {
       members.list(claim_of(peer_address(node)));
@@ -222,22 +176,19 @@ void GossipNode::take_up(const ReloadPlan& plan) {
   }
   for (const std::string& name : plan.gone) members.unlist(name);
 }
-Endpoint& GossipNode::endpoint() {
-  return threads_->endpoint();
-}
-LocalNode& GossipNode::local() {
-  return threads_->local();
-}
-Client& GossipNode::client() {
-  return threads_->client();
+
+void GossipNode::take_contacts() {
+  for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
 }
 
-std::vector<std::size_t> GossipNode::file_indices(const Config& config) {
-  std::vector<std::size_t> indices;
-  for (std::size_t index = 0; index < config.nodes.size(); ++index) {
-    if (index != config.self_index()) indices.push_back(index);
-  }
-  return indices;
+asio::awaitable<std::string> GossipNode::describe() {
+  auto on_tx = [](GossipNode* self) -> asio::awaitable<std::string> {
+    const Client& client = self->client_;
+    const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
+    co_return gossip_status(self->local_, client.table(), client.firewall(), client.ledger(),
+                            same_host, client.now());
+  };
+  return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
 }
 
 }  // namespace dpwa

@@ -1,16 +1,19 @@
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
+#include <thread>
 
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/engine/pull_engine.h"
+#include "dpwa/gossip/contacts.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/node/endpoint.h"
@@ -41,15 +44,22 @@ class GossipNode {
 
   // Takes over the other nodes of a changed cluster file, and its bounds for the time of replies.
   void take_up(const ReloadPlan& plan);
-  Endpoint& endpoint();
-  LocalNode& local();
-  Client& client();
-  // The position in the cluster file of each peer; the file also lists this node.
-  static std::vector<std::size_t> file_indices(const Config& config);
+  Endpoint& endpoint() { return endpoint_; }
+  LocalNode& local() { return local_; }
+  Client& client() { return client_; }
 
  private:
-  class Threads;
-  std::unique_ptr<Threads> threads_;
+  void take_leave();
+  void take_contacts();
+  boost::asio::awaitable<std::string> describe();
+
+  boost::asio::io_context tx_io_{1};
+  Contacts contacts_;  // from the Rx to the Tx thread
+  Endpoint endpoint_;  // its I/O thread is the Rx thread
+  LocalNode& local_;   // of endpoint_
+  Client client_;      // Tx thread
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> tx_work_;
+  std::thread tx_thread_;
 };
 
 }  // namespace dpwa

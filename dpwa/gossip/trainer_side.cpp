@@ -16,7 +16,7 @@ namespace dpwa {
 NodePlace place_of(const Config& config) {
   return {.name = config.self,
           .position = config.self_index(),
-          .file_peers = GossipNode::file_indices(config).size(),
+          .file_peers = config.nodes.size() - 1,
           .joins = config.is_joiner()};
 }
 
