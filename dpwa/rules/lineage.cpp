@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "dpwa/base/backoff.h"
+
 namespace dpwa {
 
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
@@ -43,11 +45,9 @@ bool TakeoverLimit::may_cross(const Progress& own, const Progress& peer, TimePoi
 }
 
 void TakeoverLimit::took(const std::string& peer, TimePoint now) {
-  constexpr Duration first = std::chrono::minutes(1);
-  constexpr Duration longest = std::chrono::hours(1);
+  constexpr Backoff pauses{std::chrono::minutes(1), std::chrono::hours(1)};
   Record& record = peers_[peer];
-  record.again = now + std::min(longest, first * (1 << std::min(record.count, 6U)));
-  ++record.count;
+  record.again = now + pauses.nominal(++record.count);
 }
 
 void LineageWatch::hear(const std::string& name, const LineageReport& report, bool seed) {

@@ -17,8 +17,7 @@ constexpr unsigned down_failures = 3;
 
 // Between two times that a peer regains its score because it was reached beside the pulls: one that
 // can be reached and never gives anything must not win favour by it.
-constexpr Duration first_forgiveness = std::chrono::seconds(4);
-constexpr Duration longest_forgiveness = std::chrono::minutes(1);
+constexpr Backoff between_forgiveness{std::chrono::seconds(4), std::chrono::minutes(1)};
 
 bool declined(PeerFailure failure) {
   return failure == PeerFailure::busy || failure == PeerFailure::not_ready ||
@@ -236,9 +235,7 @@ void PeerTable::reached(PeerId peer, std::uint64_t incarnation, TimePoint now) {
       record.last_failure && ended_by_call(*record.last_failure) && !record.offended;
   if (record.failures == 0 || !forgivable || now < record.reached_at) return;
   forgive(record);
-  const Duration next = first_forgiveness * (1U << std::min(record.reached, 4U));
-  record.reached_at = now + std::min(longest_forgiveness, next);
-  ++record.reached;
+  record.reached_at = now + between_forgiveness.nominal(++record.reached);
 }
 
 }  // namespace dpwa

@@ -7,6 +7,7 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
+#include "dpwa/base/wait_lines.h"
 
 namespace dpwa {
 
@@ -53,12 +54,8 @@ class AloneWatch {
       since_.reset();
       return std::nullopt;
     }
-    if (!since_) {
-      since_ = now;
-      due_ = now + first_warning;
-    }
-    if (now < due_) return std::nullopt;
-    due_ = now + between_warnings;
+    if (!since_) since_ = now;
+    if (!lines_.due(*since_, now, first_warning, between_warnings)) return std::nullopt;
     return now - *since_;
   }
 
@@ -68,7 +65,7 @@ class AloneWatch {
   static constexpr Duration first_warning = std::chrono::seconds(10);
   static constexpr Duration between_warnings = std::chrono::minutes(1);
   std::optional<TimePoint> since_;
-  TimePoint due_{};
+  WaitLines lines_;
 };
 
 }  // namespace dpwa
