@@ -1,5 +1,6 @@
 #include "dpwa/gossip/gossip_status.h"
 
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -18,36 +19,14 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
+// In the order of PeerFailure.
+constexpr std::array<std::string_view, 13> failure_names{
+    "timed_out", "unreachable", "protocol",      "rejected", "busy",      "not_ready", "stale",
+    "unusable",  "distant",     "other_lineage", "unproven", "unchanged", "not_fresh"};
+static_assert(failure_names[static_cast<std::size_t>(PeerFailure::not_fresh)] == "not_fresh");
+
 std::string_view name_of(PeerFailure failure) {
-  switch (failure) {
-    case PeerFailure::timed_out:
-      return "timed_out";
-    case PeerFailure::unreachable:
-      return "unreachable";
-    case PeerFailure::protocol:
-      return "protocol";
-    case PeerFailure::rejected:
-      return "rejected";
-    case PeerFailure::busy:
-      return "busy";
-    case PeerFailure::not_ready:
-      return "not_ready";
-    case PeerFailure::stale:
-      return "stale";
-    case PeerFailure::unusable:
-      return "unusable";
-    case PeerFailure::distant:
-      return "distant";
-    case PeerFailure::other_lineage:
-      return "other_lineage";
-    case PeerFailure::unproven:
-      return "unproven";
-    case PeerFailure::unchanged:
-      return "unchanged";
-    case PeerFailure::not_fresh:
-      return "not_fresh";
-  }
-  return "unknown";
+  return failure_names.at(static_cast<std::size_t>(failure));
 }
 
 std::int64_t ms_until(TimePoint then, TimePoint now) {

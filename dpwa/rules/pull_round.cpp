@@ -1,5 +1,8 @@
 #include "dpwa/rules/pull_round.h"
 
+#include <algorithm>
+#include <array>
+
 namespace dpwa {
 namespace {
 
@@ -12,21 +15,15 @@ Outcome outcome_of(PeerFailure failure) {
     case PeerFailure::unreachable:
       return Outcome::unreachable;
     case PeerFailure::protocol:
-      return Outcome::rejected;
     case PeerFailure::rejected:
-      return Outcome::rejected;
     case PeerFailure::unusable:
-      return Outcome::rejected;
     case PeerFailure::distant:
-      return Outcome::rejected;
     case PeerFailure::other_lineage:
       return Outcome::rejected;
     case PeerFailure::stale:
       return Outcome::stale;
     case PeerFailure::unproven:
-      return Outcome::skipped;
     case PeerFailure::unchanged:
-      return Outcome::skipped;
     case PeerFailure::not_fresh:
       return Outcome::skipped;
     case PeerFailure::busy:
@@ -38,23 +35,11 @@ Outcome outcome_of(PeerFailure failure) {
 }
 
 // How much an outcome tells the user; the highest of a round is reported.
-int rank(PeerFailure failure) {
-  switch (outcome_of(failure)) {
-    case Outcome::timed_out:
-      return 6;
-    case Outcome::rejected:
-      return 5;
-    case Outcome::unreachable:
-      return 4;
-    case Outcome::stale:
-      return 3;
-    case Outcome::busy:
-      return 2;
-    case Outcome::not_ready:
-      return 1;
-    default:
-      return 0;
-  }
+auto rank(PeerFailure failure) {
+  constexpr std::array rising{Outcome::skipped,  Outcome::not_ready,   Outcome::busy,
+                              Outcome::stale,    Outcome::unreachable, Outcome::rejected,
+                              Outcome::timed_out};
+  return std::ranges::find(rising, outcome_of(failure)) - rising.begin();
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,34 +25,15 @@ enum class Outcome {
   dropped,      // no pull: the others had gone on, and the step's gradients were dropped
 };
 
+// In the order of Outcome.
+inline constexpr std::array<std::string_view, 12> outcome_names{
+    "skipped",   "pending", "mixed",    "timed_out", "unreachable", "busy",
+    "not_ready", "stale",   "rejected", "averaged",  "updated",     "dropped"};
+static_assert(outcome_names[static_cast<std::size_t>(Outcome::dropped)] == "dropped");
+
 constexpr std::string_view to_string(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::skipped:
-      return "skipped";
-    case Outcome::pending:
-      return "pending";
-    case Outcome::mixed:
-      return "mixed";
-    case Outcome::averaged:
-      return "averaged";
-    case Outcome::updated:
-      return "updated";
-    case Outcome::dropped:
-      return "dropped";
-    case Outcome::timed_out:
-      return "timed_out";
-    case Outcome::unreachable:
-      return "unreachable";
-    case Outcome::busy:
-      return "busy";
-    case Outcome::not_ready:
-      return "not_ready";
-    case Outcome::stale:
-      return "stale";
-    case Outcome::rejected:
-      return "rejected";
-  }
-  return "unknown";
+  const auto index = static_cast<std::size_t>(outcome);
+  return index < outcome_names.size() ? outcome_names[index] : "unknown";
 }
 
 // The result of one step, whatever the back end. A missed peer is a normal outcome, never an
