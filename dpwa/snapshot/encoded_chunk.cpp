@@ -8,15 +8,11 @@
 namespace dpwa {
 
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chunk) {
-  if (codec == Codec::raw) return chunk.length;
-  std::uint64_t bytes = 0;
-  for_each_piece(manifest, codec, chunk,
-                 [&bytes](const ChunkPiece& piece) { bytes = piece.payload.end(); });
-  return bytes;
+  return chunk.length == 0 ? 0 : payload_bytes(manifest, codec, chunk, chunk.length);
 }
 
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
-                            std::uint32_t chunk_bytes) {
+                            std::uint64_t chunk_bytes) {
   if (codec == Codec::raw) return range.length;
   DPWA_INVARIANT(chunk_bytes > 0, "a range is cut into chunks of some bytes", range.length);
   std::uint64_t bytes = 0;

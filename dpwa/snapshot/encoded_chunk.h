@@ -50,7 +50,7 @@ void for_each_piece(const Manifest& manifest, Codec codec, ByteRange chunk, Use 
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange chunk);
 // All chunks of a range together. The time does not depend on the length of the range.
 std::uint64_t payload_bytes(const Manifest& manifest, Codec codec, ByteRange range,
-                            std::uint32_t chunk_bytes);
+                            std::uint64_t chunk_bytes);
 
 // Whether the range holds whole elements of every region that is encoded, as it must to travel.
 bool holds_whole_elements(const Manifest& manifest, Codec codec, ByteRange range);
