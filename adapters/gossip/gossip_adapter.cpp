@@ -11,7 +11,7 @@
 #include "adapters/gossip/device_parameters.h"
 #include "dpwa/attach/attached_gossip.h"
 #include "dpwa/gossip/host_parameters.h"
-#include "dpwa/snapshot/setting.h"
+#include "dpwa/snapshot/mark.h"
 
 namespace dpwa {
 namespace {

@@ -1,6 +1,6 @@
 #include "dpwa/net/other_settings.h"
 
-#include "dpwa/snapshot/setting.h"
+#include "dpwa/snapshot/mark.h"
 
 namespace dpwa {
 namespace {

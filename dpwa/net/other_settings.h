@@ -12,7 +12,7 @@
 
 namespace dpwa {
 
-// Callers with the model of this node and other settings (snapshot/setting.h). They are admitted,
+// Callers with the model of this node and other settings (snapshot/mark.h). They are admitted,
 // and each difference is a line for the log, once for each caller. No I/O; Rx thread only.
 class OtherSettings {
  public:

@@ -18,6 +18,12 @@ namespace dpwa {
 // values.
 enum class LandingMode { difference, values };
 
+// The distance between a snapshot and one whose interpolated values within `range` are each one
+// step of their dtype away, 2^-7 of the value for bfloat16, 2^-10 for float16: what rounding can do
+// to equal models. 0 when a value is not finite. One pass over memory.
+double rounding_distance(const Manifest& manifest, std::span<const std::byte> snapshot,
+                         ByteRange range);
+
 // The buffer in which a peer's parameters arrive. Each chunk is checked, decoded and compared with
 // the own snapshot while it is in the cache; the trainer blends all in one pass. The model itself
 // is not touched, so a pull that fails half way has no effect. Owned alternately by the Tx thread
@@ -45,8 +51,7 @@ class Landing {
   // the other dtypes no such difference leads from a finite value past the largest one. Call it
   // before release(). Reads the own float16 values only if the distance is large enough to matter.
   bool may_overflow(double scale) const;
-  // How far a model would be away whose values are the next ones that their dtypes have, above or
-  // below the own: what rounding alone can do. Call it before release(). Reads the own values.
+  // rounding_distance() of the own values. Call it before release().
   double rounding_distance() const;
   // Lets the own snapshot go, so that its buffer can be reused.
   void release() { own_.reset(); }

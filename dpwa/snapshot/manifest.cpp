@@ -12,7 +12,6 @@
 
 #include "dpwa/base/plain_text.h"
 #include "dpwa/snapshot/mark.h"
-#include "dpwa/snapshot/setting.h"
 
 namespace dpwa {
 namespace {

@@ -73,7 +73,7 @@ class Manifest {
   std::uint64_t offset_of(std::size_t tensor) const { return offsets_.at(tensor); }
   std::uint64_t exchange_bytes() const { return exchange_bytes_; }  // what an ordinary pull moves
   std::uint64_t total_bytes() const { return total_bytes_; }        // what a full pull moves
-  // SHA-256 of the tensor list without settings (snapshot/setting.h).
+  // SHA-256 of the tensor list without settings (snapshot/mark.h).
   const Fingerprint& fingerprint() const { return fingerprint_; }
   // The same with its settings, as HELLO states it; equal where there are none.
   const Fingerprint& stated_fingerprint() const { return stated_fingerprint_; }

@@ -2,7 +2,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "dpwa/base/settings.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
@@ -20,5 +22,16 @@ Manifest with_mark(const Manifest& manifest, const Mark& mark);
 
 // The mark that this tensor stands for, if it stands for one.
 std::optional<Mark> mark_of(const TensorSpec& tensor);
+
+// The mark for a setting of the training, such as --lr 0.03: its `what` begins with "setting: ". A
+// node with other settings has the same model: both exchange it, with a warning.
+Mark setting_mark(const std::string& name, const std::string& value);
+bool is_setting(const TensorSpec& tensor);
+
+std::vector<TensorSpec> without_settings(std::vector<TensorSpec> tensors);
+
+// In the order in which they were stated.
+Settings settings_of(const Manifest& manifest);
+Settings marks_of(const Manifest& manifest);  // that are no settings
 
 }  // namespace dpwa

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "dpwa/snapshot/setting.h"
+#include "dpwa/snapshot/mark.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/vector_cluster.h"

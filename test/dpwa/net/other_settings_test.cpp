@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/snapshot/setting.h"
+#include "dpwa/snapshot/mark.h"
 
 namespace dpwa {
 namespace {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
-#include "dpwa/snapshot/rounding.h"
 
 namespace dpwa {
 namespace {

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/snapshot/setting.h"
-
 namespace dpwa {
 namespace {
 
