@@ -340,7 +340,8 @@ void PullEngine::warn(PeerId peer, const std::string& kind, const std::string& t
 }
 
 void PullEngine::refused(PeerId peer, const std::string& detail) {
-  report(peer, PeerFailure::rejected, detail);
+  // One that came after the last take_up() has no name here yet.
+  if (peer < table_.size()) report(peer, PeerFailure::rejected, detail);
 }
 
 void PullEngine::report(PeerId peer, PeerFailure failure, const std::string& detail) {
