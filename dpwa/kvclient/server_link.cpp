@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <boost/asio/co_spawn.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <chrono>
 #include <cstring>
 #include <functional>
 #include <utility>
 
-#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
@@ -26,8 +24,6 @@ using session::Outgoing;
 using SteadyClock = std::chrono::steady_clock;
 
 namespace {
-
-constexpr std::uint32_t hello_id = 1;
 
 // The size of the values that a push carries, wherever they are.
 std::size_t pushed_bytes(const kvstore::Message& message) {
@@ -194,27 +190,20 @@ void ServerLink::share(const AlignedBuffer& memory) {
 // other end.
 void ServerLink::open_door(const std::string& offer_text) {
   read_ = told_ = 0;
-  const auto offer = same_host_ ? same_host::parse_offer(offer_text) : std::nullopt;
-  if (!offer || offer->boot_id != same_host::boot_id()) return;
-  auto connected = ipc::connect_to(offer->socket);
-  if (!connected) return;
-  asio::local::stream_protocol::socket socket(io_);
-  boost::system::error_code error;
-  socket.assign(asio::local::stream_protocol(), connected->get(), error);
-  if (error) return;
-  connected->release();
-  exchange_ =
-      std::make_shared<same_host::MemoryExchange>(same_host::FrameSocket(std::move(socket)));
-  const wire::Hello hello{wire::Role::node,    wire::capability(Codec::raw),
-                          local().cluster,     local().name,
-                          local().incarnation, local().manifest.fingerprint()};
-  exchange_->send(wire::encode(hello, hello_id));
+  const auto offer = same_host_ ? same_host::offer_of_this_host(offer_text) : std::nullopt;
+  if (!offer) return;
+  auto called = same_host::MemoryExchange::call(io_, *offer, local());
+  if (!called) return;
+  exchange_ = std::move(*called);
   for (std::uint32_t number = 0; number < memories_.size(); ++number)
     exchange_->share(number, *memories_[number].file(), memories_[number].bytes().size());
-  auto exchange = exchange_;
-  asio::co_spawn(io_, exchange->run(), [exchange](std::exception_ptr failure, const std::string&) {
-    net::rethrow(std::move(failure));
-  });
+  asio::co_spawn(io_, exchange_memory(exchange_), net::rethrow);
+}
+
+asio::awaitable<void> ServerLink::exchange_memory(
+    std::shared_ptr<same_host::MemoryExchange> exchange) {
+  const auto welcome = co_await exchange->welcomed();
+  if (welcome) co_await exchange->run();
 }
 
 std::string ServerLink::wrong_length(const kvstore::Answer& answer, bool landed) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <memory>
@@ -104,6 +105,8 @@ class ServerLink final : public net::StoreLink {
   void end(std::string why);  // this connection, because of the server
   void tell(const std::string& problem, LogLevel level);
   void open_door(const std::string& offer);
+  static boost::asio::awaitable<void> exchange_memory(
+      std::shared_ptr<same_host::MemoryExchange> exchange);
   // The fault in the length of the values of this answer; empty: none. `landed`: they have been
   // read to their place already.
   std::string wrong_length(const kvstore::Answer& answer, bool landed) const;

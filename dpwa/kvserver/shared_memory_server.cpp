@@ -1,103 +1,58 @@
 #include "dpwa/kvserver/shared_memory_server.h"
 
-#include <algorithm>
-#include <boost/asio/co_spawn.hpp>
-#include <chrono>
 #include <utility>
+#include <vector>
 
-#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/kvstore/link_limits.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/admission.h"
-#include "dpwa/net/coroutine.h"
-#include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/reused_memory.h"
-#include "dpwa/wire/messages.h"
 
 namespace dpwa::kvserver {
 
-namespace asio = boost::asio;
 using same_host::MemoryExchange;
 using same_host::revocation_number;
 
-namespace {
+SharedMemoryServer::SharedMemoryServer(boost::asio::io_context& io, LocalProcess& local)
+    : server_(io, local, terms()) {}
 
-constexpr std::size_t most_connections = 1024;
-
-}  // namespace
-
-SharedMemoryServer::SharedMemoryServer(asio::io_context& io, LocalProcess& local)
-    : io_(io),
-      local_(local),
-      accepts_(
-          io, [this](Socket socket) { admit(std::move(socket)); },
-          [](const std::string& error) {
-            log(LogLevel::warn, "kvserver", "a worker of this host was not accepted: " + error);
-          }) {}
-
-bool SharedMemoryServer::listen() {
-  offer_ = same_host::offer_socket(accepts_.acceptor(), "kvserver", "workers");
-  return !offer_.empty();
-}
-
-void SharedMemoryServer::serve() {
-  if (!offer_.empty()) accepts_.run();
+same_host::MemoryServer::Terms SharedMemoryServer::terms() {
+  same_host::MemoryServer::Terms terms;
+  terms.subsystem = "kvserver";
+  terms.callers = "workers";
+  terms.most_connections = 1024;
+  terms.handshake_time = kvstore::connect_time;
+  terms.report = [](const net::Failure& failure, const std::string&) {
+    if (failure.kind != net::Failure::Kind::accept) return;
+    log(LogLevel::warn, "kvserver", "a worker of this host was not accepted: " + failure.detail);
+  };
+  terms.begins = [this](const auto& worker, const auto& exchange) {
+    begin_exchange(worker, exchange);
+  };
+  terms.ends = [this](const auto& worker, const auto& exchange, const std::string& why) {
+    log(LogLevel::debug, "kvserver", "memory of a worker of this host: " + why);
+    const auto client = clients_.find(worker);
+    const auto connected = connected_.find(worker.name);
+    const bool in_use = connected != connected_.end() && connected->second == worker.incarnation;
+    if (!in_use && client != clients_.end() && client->second.exchange == exchange)
+      end_exchange(worker);
+  };
+  return terms;
 }
 
 void SharedMemoryServer::stop() {
-  thread_.check();
-  stopped_ = true;
-  if (accepts_.acceptor().is_open()) ipc::stop_listening(accepts_.acceptor().native_handle());
-  accepts_.stop();
   while (!clients_.empty()) {
     const kvstore::MemberId worker = clients_.begin()->first;
     take_back(worker);
   }
-  for (const auto& each : exchanges_) {
-    if (const auto exchange = each.lock()) exchange->close();
-  }
+  server_.stop();
 }
 
-void SharedMemoryServer::admit(Socket socket) {
-  thread_.check();
-  std::erase_if(exchanges_, [](const auto& each) { return each.expired(); });
-  const bool ours = ipc::admits(socket.native_handle());
-  if (!ours || stopped_ || exchanges_.size() >= most_connections) {
-    ++local_.traffic.connections_refused;
-    return;  // the socket closes here
-  }
-  auto exchange = std::make_shared<MemoryExchange>(same_host::FrameSocket(std::move(socket)));
-  exchanges_.push_back(exchange);
-  asio::co_spawn(io_, receive(exchange), net::rethrow);
-}
-
-asio::awaitable<void> SharedMemoryServer::receive(std::shared_ptr<MemoryExchange> exchange) {
-  kvstore::MemberId worker;
-  {
-    const TimePoint until = std::chrono::steady_clock::now() + kvstore::connect_time;
-    const net::Deadline deadline(io_.get_executor(), until, [&] { exchange->close(); });
-    constexpr auto expected = net::types(wire::MessageType::hello);
-    const auto frame = co_await exchange->read(expected);
-    if (!frame) co_return exchange->close();
-    const auto hello = wire::decode_hello(frame->body);
-    if (!hello || hello->role != wire::Role::node || examine_hello(*hello, local_)) {
-      ++local_.traffic.connections_refused;
-      co_return exchange->close();
-    }
-    const auto revocation = MemoryFile::create(1);
-    if (!revocation || stopped_) co_return exchange->close();
-    worker = {hello->node, hello->incarnation};
-    end_exchange(worker);
-    clients_[worker] = {exchange, revocation};
-    exchange->share(revocation_number, *revocation, 1);
-  }
-  const std::string why = co_await exchange->run();
-  log(LogLevel::debug, "kvserver", "memory of a worker of this host: " + why);
-  const auto client = clients_.find(worker);
-  const auto connected = connected_.find(worker.name);
-  const bool in_use = connected != connected_.end() && connected->second == worker.incarnation;
-  if (!in_use && client != clients_.end() && client->second.exchange == exchange)
-    end_exchange(worker);
+void SharedMemoryServer::begin_exchange(const kvstore::MemberId& worker, const Exchange& exchange) {
+  const auto revocation = MemoryFile::create(1);
+  if (!revocation) return exchange->close();
+  end_exchange(worker);
+  clients_[worker] = {exchange, revocation};
+  exchange->share(revocation_number, *revocation, 1);
 }
 
 std::optional<SharedMemoryServer::Borrowed> SharedMemoryServer::borrow(

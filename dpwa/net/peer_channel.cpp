@@ -26,23 +26,34 @@ PeerChannel::PeerChannel(asio::io_context& io, LocalProcess& local, PeerAddress 
       address_(std::move(address)),
       connection_(io),
       reader_(connection_, local.manifest, staging),
-      same_host_(io, local, address_.name, same_host, reader_.payload()) {}
+      memory_(io, local, address_.name, same_host, reader_.payload()) {}
 
 void PeerChannel::begin() {
   thread_.check();
   closed_ = false;
-  same_host_.begin();
 }
 
 void PeerChannel::close() {
   closed_ = true;
-  same_host_.close();
-  connection_.close();
+  hang_up();
 }
 
 void PeerChannel::hang_up() {
-  same_host_.hang_up();
+  memory_.close();
   connection_.close();
+}
+
+void PeerChannel::give_up_memory(const std::string& why) {
+  ++local_.traffic.protocol_errors;
+  hang_up();
+  memory_.give_up(why);
+}
+
+// The landed parameters stay valid when this fails; the next pull then finds the connection broken.
+asio::awaitable<void> PeerChannel::release(bool landed) {
+  auto frame = wire::encode(wire::Release{landed}, std::exchange(lent_for_, 0));
+  const auto broken = co_await connection_.send(std::move(frame));
+  if (broken) hang_up();
 }
 
 asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
@@ -54,7 +65,7 @@ asio::awaitable<net::IoResult<wire::Welcome>> PeerChannel::shake_hands() {
     if (address_.name.empty()) address_.name = welcome->node;
     incarnation_ = welcome->incarnation;
     capabilities_ = welcome->capabilities;
-    same_host_.offered(*welcome);
+    memory_.offered(*welcome);
   } else if (welcome.error().kind == net::Failure::Kind::security) {
     ++local_.traffic.security_failures;
   }
@@ -165,30 +176,19 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
         co_return failed(welcome.error());
       }
     }
-    const bool tells = has_news();
-    const bool told = tells && same_host_.in_use();
-    if (told) {
-      auto news = begin_news();
-      const auto broken = co_await connection_.send(std::move(news));
-      if (broken) {
-        result = failed(*broken);
-        hang_up();
-        if (closed_ || !kept_) break;
-        continue;
-      }
+    const bool may_map = co_await memory_.open();
+    if (closed_) {
+      result = failed(PeerFailure::unreachable, "the connection was closed");
+      break;
     }
     PullRequest asked = request;
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
     if (!keeps_ledger()) asked.taken.reset();
-    auto from_memory = co_await same_host_.ask(asked);
-    from_memory_ = from_memory.has_value();
-    if (from_memory) {
-      if (from_memory->failure) co_await hear_out_news();
-      co_return std::move(*from_memory);
-    }
     std::vector<std::byte> encoded;
-    if (tells && !told) encoded = begin_news();
-    const std::uint32_t request_id = requests_.begin(ReplyReader::answers());
+    if (has_news()) encoded = begin_news();
+    wire::TypeSet answers = ReplyReader::answers();
+    if (may_map) answers.add(MessageType::mapped);
+    const std::uint32_t request_id = requests_.begin(answers);
     wire::Pull message;
     message.codec = asked.codec;
     message.full = request.full;
@@ -200,17 +200,29 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     message.unchecked_chunks =
         (capabilities_ & local_.capabilities() & wire::unchecked_chunks_capability) != 0;
     message.deadline_ms = request.deadline_ms;
+    message.may_map = may_map;
     message.taken = asked.taken;
     const auto pull = wire::encode(message, request_id);
     encoded.insert(encoded.end(), pull.begin(), pull.end());  // news and request leave together
     asked.unchecked_chunks = message.unchecked_chunks;
     const auto broken = co_await connection_.send(std::move(encoded));
+    lent_for_ = 0;
     if (broken) {
       result = failed(*broken);
     } else {
       const std::uint64_t most_bytes = ReplyReader::most_snapshot_bytes(asked);
       const auto reply = co_await answer_to(request_id, most_bytes);
-      result = reply ? reader_.take_head(asked, *reply) : failed(reply.error());
+      if (reply && reply->header.type == MessageType::mapped) {
+        lent_for_ = request_id;
+        const auto place = wire::decode_mapped(reply->body);
+        result = place ? memory_.borrow(asked, *place) : failed(place.error());
+        if (result.failure) {
+          give_up_memory(result.detail);
+          continue;
+        }
+      } else {
+        result = reply ? reader_.take_head(asked, *reply) : failed(reply.error());
+      }
       if (result.failure && has_surplus())
         result = failed(PeerFailure::protocol, "sent bytes that were not asked for");
     }
@@ -226,10 +238,17 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
 
 asio::awaitable<PullResult> PeerChannel::land(Landing& landing) {
   PullResult result;
-  if (from_memory_) {
-    result = co_await same_host_.land(landing);
-    co_await hear_out_news();
-    if (closed_) result.ask_again = false;
+  if (lent_for_ != 0) {
+    result = co_await memory_.land(landing);
+    result.incarnation = incarnation_;
+    if (!result.failure) {
+      co_await release(true);
+    } else if (result.failure == PeerFailure::protocol) {
+      give_up_memory(result.detail);
+      result.ask_again = true;
+    } else {
+      hang_up();
+    }
     co_return result;
   }
   result = co_await reader_.land(landing);
@@ -247,15 +266,14 @@ asio::awaitable<PullResult> PeerChannel::land(Landing& landing) {
 }
 
 asio::awaitable<PullResult> PeerChannel::decline(PeerFailure why) {
-  PullResult result;
-  if (from_memory_) {
-    result = co_await same_host_.decline(why);
-    co_await hear_out_news();
-    co_return result;
-  }
-  result = not_wanted(why, reader_.progress());
+  const bool lent = lent_for_ != 0;
+  PullResult result = not_wanted(why, lent ? memory_.progress() : reader_.progress());
   result.incarnation = incarnation_;
-  hang_up();  // the parameters are on their way
+  if (lent) {
+    co_await release(false);
+  } else {
+    hang_up();  // the parameters are on their way
+  }
   co_return result;
 }
 

@@ -12,7 +12,7 @@
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/pull_result.h"
 #include "dpwa/net/reply_reader.h"
-#include "dpwa/net/same_host/path.h"
+#include "dpwa/net/same_host/peer_memory.h"
 #include "dpwa/rules/peer_table.h"
 #include "dpwa/session/requests.h"
 #include "dpwa/snapshot/aligned_buffer.h"
@@ -26,9 +26,9 @@ struct LocalProcess;
 // The one kept connection to a peer. Of what it does one is under way at a time; a pull and news of
 // members are two requests, which leave together. It connects and shakes hands when
 // needed, and closes after any failure, because the stream may then hold half a reply. If the peer
-// offers its memory to this host, pulls use that while it works (same_host/path.h). The caller
-// keeps the deadlines: it closes the channel, and the pending call returns at whatever step it is,
-// without connecting again. Tx thread only.
+// offers its memory to this host, pulls use that while it works (same_host/peer_memory.h). The
+// caller keeps the deadlines: it closes the channel, and the pending call returns at whatever step
+// it is, without connecting again. Tx thread only.
 class PeerChannel {
  public:
   // An address without a name stands for any node that answers there. `staging` holds one reply
@@ -38,7 +38,7 @@ class PeerChannel {
               AlignedBuffer& staging, bool same_host);
 
   // A pull: ask() until the head of the reply is there, then, without waiting for anything else,
-  // land() or decline(), whether the reply comes over TCP or TLS or from the peer's memory.
+  // land() or decline(), whether the parameters come over TCP or TLS or from the peer's memory.
   boost::asio::awaitable<PullResult> ask(PullRequest request);
   boost::asio::awaitable<PullResult> land(Landing& landing);
   // The parameters are not wanted for this reason: the result states it.
@@ -59,11 +59,14 @@ class PeerChannel {
   bool is_open() const { return connection_.is_open(); }
   const PeerAddress& address() const { return address_; }
   const std::string& name() const { return address_.name; }
-  bool same_host() const { return same_host_.in_use(); }  // how the next pull goes
-  bool keeps_ledger() const;                              // both ends do, on this connection
+  bool same_host() const { return memory_.is_open(); }  // how the next pull goes
+  bool keeps_ledger() const;                            // both ends do, on this connection
 
  private:
-  void begin();    // something that close() may end
+  void begin();  // something that close() may end
+  boost::asio::awaitable<void> release(bool landed);
+  // The memory of the peer cannot be used: the same pull goes on over TCP.
+  void give_up_memory(const std::string& why);
   void hang_up();  // what is under way may connect again
   boost::asio::awaitable<net::IoResult<wire::Welcome>> shake_hands();
   bool has_news() const;
@@ -82,15 +85,16 @@ class PeerChannel {
   PeerAddress address_;
   net::Connection connection_;
   ReplyReader reader_;
-  same_host::Path same_host_;       // open only while connection_ is
+  same_host::PeerMemory memory_;    // open only while connection_ is
   std::uint64_t incarnation_ = 0;   // of the peer, on this connection
   std::uint32_t capabilities_ = 0;  // likewise
   bool kept_ = false;               // the reply comes over a connection that was there before
-  bool from_memory_ = false;        // the reply comes from the peer's memory
-  session::Requests requests_;      // on this connection
-  std::uint32_t news_ = 0;          // the last request of news
-  bool more_wanted_ = false;        // of the peer's table
-  bool closed_ = false;             // by the caller, since it began what is under way
+  // The request whose parameters lie in the peer's memory until release(); 0: they come over TCP.
+  std::uint32_t lent_for_ = 0;
+  session::Requests requests_;  // on this connection
+  std::uint32_t news_ = 0;      // the last request of news
+  bool more_wanted_ = false;    // of the peer's table
+  bool closed_ = false;         // by the caller, since it began what is under way
 };
 
 }  // namespace dpwa

@@ -25,6 +25,7 @@ struct Requester {
   std::string network;            // that it calls from (network.h)
   Caller account;                 // that it counts towards
   bool moves_parameters = true;   // false: a node that has not stated its model
+  bool may_map = false;           // it is on this host, and was offered the memory of snapshots
 };
 
 // The connection that a request came over, as its handler sees it: valid until answer() returns.
@@ -40,11 +41,13 @@ class Responder {
   // Always false: the connection ends with this REJECT.
   virtual boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) = 0;
 
-  // A reply of several writes, between these two. No other frame is sent meanwhile, and at stop the
+  // A reply of several steps, between these two. No other frame is sent meanwhile, and at stop the
   // connection gets the drain time.
   virtual boost::asio::awaitable<void> begin_reply() = 0;
   virtual boost::asio::awaitable<bool> write(
       std::span<const boost::asio::const_buffer> buffers) = 0;
+  // The next frame of the caller; none: the connection is at its end.
+  virtual boost::asio::awaitable<std::optional<net::Frame>> receive(net::Expected expected) = 0;
   virtual void end_reply() = 0;
 
   // Messages of the store for the caller. The session writes them by itself, between other frames:

@@ -11,7 +11,7 @@
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/node_handlers.h"
-#include "dpwa/net/same_host/listener.h"
+#include "dpwa/net/same_host/memory_server.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/net/snapshot_handler.h"
 #include "dpwa/net/stream.h"
@@ -40,12 +40,20 @@ Server::~Server() = default;
 
 void Server::serve_snapshots(LocalNode& node) {
   handlers.push_back(std::make_unique<SnapshotHandler>(node, options, readers_));
-  if (!options.same_host || !node.store.shareable()) return;
-  same_host_ = std::make_unique<same_host::Listener>(
-      io_, node, options, readers_,
-      [this](const net::Failure& failure, const std::string& address) {
-        report(failure, address);
-      });
+  if (!options.same_host || node.store.files().empty()) return;
+  same_host::MemoryServer::Terms terms;
+  terms.subsystem = "rx";
+  terms.callers = "peers";
+  terms.most_connections = options.connections.in_all;
+  terms.handshake_time = options.handshake_timeout;
+  terms.report = [this](const net::Failure& failure, const std::string& address) {
+    report(failure, address);
+  };
+  terms.begins = [&store = node.store](const auto&, const auto& exchange) {
+    std::uint32_t number = 0;
+    for (const MemoryFile* file : store.files()) exchange->share(number++, *file, file->size());
+  };
+  memory_ = std::make_unique<same_host::MemoryServer>(io_, node, std::move(terms));
 }
 
 void Server::add(std::unique_ptr<RequestHandler> handler) {
@@ -71,17 +79,17 @@ std::uint16_t Server::listen() {
                                        options.bind_address + " port " +
                                        std::to_string(options.port));
   }
-  if (same_host_ && !same_host_->listen()) same_host_.reset();
+  if (memory_ && !memory_->listen()) memory_.reset();
   return acceptor.local_endpoint().port();
 }
 
 std::string Server::offer_to(const tcp::socket& caller) const {
   if (!same_host::is_local(caller)) return {};
-  return same_host_ ? same_host_->offer() : other_offer_;
+  return memory_ ? memory_->offer() : other_offer_;
 }
 
 void Server::serve() {
-  if (same_host_) same_host_->serve();
+  if (memory_) memory_->serve();
   accepts_.run();
 }
 
@@ -145,7 +153,7 @@ void Server::stop() {
   thread.check();
   if (stopping) return;
   stopping = true;
-  if (same_host_) same_host_->stop();
+  if (memory_) memory_->stop();
   accepts_.stop();
   net::drain(sessions_, drain_, options.drain_time,
              [](const ServerSession& session) { return session.replying(); });

@@ -23,7 +23,7 @@ namespace dpwa {
 struct LocalNode;
 
 namespace same_host {
-class Listener;
+class MemoryServer;
 }
 
 // The Rx side: accepts connections, one coroutine per connection, and has their requests answered
@@ -66,7 +66,7 @@ class Server : private ServerSessionHost {
   net::AcceptLoop<boost::asio::ip::tcp> accepts_;
   boost::asio::steady_timer drain_;
   std::list<std::shared_ptr<ServerSession>> sessions_;
-  std::unique_ptr<same_host::Listener> same_host_;  // null: not offered
+  std::unique_ptr<same_host::MemoryServer> memory_;  // of the snapshots; null: not offered
   std::string other_offer_;
   Readers readers_;  // over TCP and of memory together
   LogLimiter limiter_;

@@ -218,6 +218,7 @@ asio::awaitable<bool> ServerSession::welcome(bool is_node, std::uint32_t request
   welcome.clock = progress.clock;
   welcome.lineage = progress.lineage;
   if (is_node) welcome.same_host = host_.offer_to(stream().socket());
+  requester_.may_map = !welcome.same_host.empty();
   auto encoded = wire::encode(welcome, request_id);
   co_return co_await send(std::move(encoded));
 }
@@ -248,11 +249,8 @@ asio::awaitable<bool> ServerSession::has_own_model(Fingerprint stated, std::uint
   const bool asked = co_await send(std::move(request));
   if (!asked) co_return false;
   const net::Expected expected(net::types(MessageType::manifest), std::max(least, 4 * own));
-  const auto frame = co_await connection_.receive(expected);
-  if (!frame) {
-    if (frame.error().is_protocol()) protocol_error(frame.error().detail);
-    co_return false;
-  }
+  const auto frame = co_await receive(expected);
+  if (!frame) co_return false;
   const auto manifest = wire::decode_manifest(frame->body);
   if (!manifest) {
     protocol_error(manifest.error().detail);
@@ -297,6 +295,17 @@ asio::awaitable<void> ServerSession::begin_reply() {
 asio::awaitable<bool> ServerSession::write(std::span<const asio::const_buffer> buffers) {
   const auto broken = co_await stream().write_all(buffers);
   co_return !broken;
+}
+
+asio::awaitable<std::optional<net::Frame>> ServerSession::receive(net::Expected expected) {
+  auto frame = co_await connection_.receive(expected);
+  std::optional<net::Frame> received;
+  if (frame) {
+    received = std::move(*frame);
+  } else if (frame.error().is_protocol()) {
+    protocol_error(frame.error().detail);
+  }
+  co_return received;
 }
 
 void ServerSession::begin_write() {

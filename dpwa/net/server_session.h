@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -87,6 +88,7 @@ class ServerSession final : public std::enable_shared_from_this<ServerSession>, 
   boost::asio::awaitable<bool> refuse(wire::Reject reject, std::uint32_t request_id) override;
   boost::asio::awaitable<void> begin_reply() override;
   boost::asio::awaitable<bool> write(std::span<const boost::asio::const_buffer> buffers) override;
+  boost::asio::awaitable<std::optional<net::Frame>> receive(net::Expected expected) override;
   void end_reply() override;
   session::Outgoing& outgoing() override { return outgoing_; }
   void begin_write() override;

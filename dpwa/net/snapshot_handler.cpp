@@ -14,6 +14,7 @@
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/snapshot/encoded_chunk.h"
+#include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa {
 
@@ -68,43 +69,83 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
     auto frame = encode(*refusal, request_id);
     co_return co_await responder.send(std::move(frame));
   }
-  const auto& [snapshot, state, range] = std::get<PullGrant>(verdict);
+  const auto& grant = std::get<PullGrant>(verdict);
+  const bool lends = pull.may_map && requester.may_map;
   std::optional<StagingPool::Lease> staging;
-  if (pull.codec != Codec::raw) {
-    staging = staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, range.length));
+  if (pull.codec != Codec::raw && !lends) {
+    staging = staging_.lend(std::min<std::uint64_t>(pull.chunk_bytes, grant.range.length));
     if (!staging) {
       auto frame = wire::encode_empty(MessageType::busy, request_id);
       co_return co_await responder.send(std::move(frame));
     }
   }
 
-  wire::SnapshotReplyHead head;
-  head.progress = snapshot->progress();
-  head.state = state;
-  head.codec = pull.codec;
-  head.offset = range.offset;
-  head.length = range.length;
-  head.chunk_bytes = pull.chunk_bytes;
-  head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
   const Duration time = std::min<Duration>(std::chrono::milliseconds(pull.deadline_ms),
                                            options_.longest_reply(pull.full));
   const TimePoint begun = SteadyClock::now();
-  const net::Deadline deadline(responder.executor(), begun + time,
-                               [&responder] { responder.close(); });
+  const net::Deadline deadline(responder.executor(), begun + time, [this, lends, &responder] {
+    if (lends) ++local_.traffic.same_host_leases_expired;
+    responder.close();
+  });
   readers_.begin(requester.account);
-  bool sent = false;
-  const OnExit read([this, &requester, &sent, begun] {
+  bool whole = false;
+  const OnExit read([this, &requester, &whole, begun] {
     const TimePoint now = SteadyClock::now();
-    readers_.end(requester.account, now - begun, sent, now);
+    readers_.end(requester.account, now - begun, whole, now);
   });
   co_await responder.begin_reply();
   const OnExit replied([&responder] { responder.end_reply(); });
-  ServedChunks chunks(local_.manifest, snapshot, pull.codec, !head.unchecked_chunks,
-                      std::move(staging));
-  sent = co_await send(std::move(chunks), head, request_id, responder);
-  if (sent && !requester.peer.empty() && !borrows_name(requester, *local_.members))
-    local_.note_served(requester.peer, head.progress, pull);
-  co_return sent;
+  bool landed = false;
+  if (lends) {
+    const auto released = co_await lend(grant, request_id, responder);
+    whole = released.has_value();
+    landed = whole && released->landed;
+  } else {
+    wire::SnapshotReplyHead head;
+    head.progress = grant.snapshot->progress();
+    head.state = grant.state;
+    head.codec = pull.codec;
+    head.offset = grant.range.offset;
+    head.length = grant.range.length;
+    head.chunk_bytes = pull.chunk_bytes;
+    head.unchecked_chunks = pull.unchecked_chunks && !local_.chunk_checksums;
+    ServedChunks chunks(local_.manifest, grant.snapshot, pull.codec, !head.unchecked_chunks,
+                        std::move(staging));
+    whole = landed = co_await send(std::move(chunks), head, request_id, responder);
+  }
+  if (!landed) co_return whole;
+  ++local_.traffic.snapshots_served;
+  if (lends) {
+    ++local_.traffic.same_host_served;
+    local_.traffic.bytes_served +=
+        payload_bytes(local_.manifest, pull.codec, grant.range, pull.chunk_bytes);
+  }
+  if (!requester.peer.empty() && !borrows_name(requester, *local_.members))
+    local_.note_served(requester.peer, grant.snapshot->progress(), pull);
+  co_return whole;
+}
+
+asio::awaitable<std::optional<wire::Release>> SnapshotHandler::lend(const PullGrant& grant,
+                                                                    std::uint32_t request_id,
+                                                                    Responder& responder) {
+  wire::Mapped place;
+  place.progress = grant.snapshot->progress();
+  place.state = grant.state;
+  place.offset = grant.range.offset;
+  place.length = grant.range.length;
+  place.generation = grant.snapshot->file()->generation();
+  place.buffer = grant.snapshot->buffer();
+  const auto frame = wire::encode(place, request_id);
+  const std::array<asio::const_buffer, 1> buffers{asio::buffer(frame)};
+  const bool written = co_await responder.write(buffers);
+  if (!written) co_return std::nullopt;
+  const net::Expected expected(net::types(MessageType::release));
+  const auto answer = co_await responder.receive(expected);
+  if (!answer) co_return std::nullopt;
+  const auto release = wire::decode_release(answer->body);
+  if (release) co_return *release;
+  responder.protocol_error(release.error().detail);
+  co_return std::nullopt;
 }
 
 asio::awaitable<bool> SnapshotHandler::send(ServedChunks chunks, wire::SnapshotReplyHead head,
@@ -129,7 +170,6 @@ asio::awaitable<bool> SnapshotHandler::send(ServedChunks chunks, wire::SnapshotR
     at += size;
     lead_bytes = 0;
   }
-  ++local_.traffic.snapshots_served;
   co_return true;
 }
 

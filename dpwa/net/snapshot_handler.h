@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "dpwa/net/admission.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/request_handler.h"
 #include "dpwa/net/server_options.h"
@@ -43,9 +44,10 @@ class ServedChunks {
   std::optional<StagingPool::Lease> staging_;
 };
 
-// PULL: the latest snapshot, straight from its memory or encoded chunk by chunk. A slow reader
-// holds its own coroutine and one snapshot buffer until the deadline that it stated, and delays no
-// other caller.
+// PULL: the latest snapshot, straight from its memory or encoded chunk by chunk; or, for a caller
+// of this host that has mapped the memory, where in it the snapshot lies. A slow reader holds its
+// own coroutine and one snapshot buffer until the deadline that it stated, and delays no other
+// caller.
 class SnapshotHandler : public RequestHandler {
  public:
   // `readers`: those of the server, over TCP and of memory together.
@@ -58,6 +60,12 @@ class SnapshotHandler : public RequestHandler {
  private:
   boost::asio::awaitable<bool> send(ServedChunks chunks, wire::SnapshotReplyHead head,
                                     std::uint32_t request_id, Responder& responder);
+  // Lends the memory of the snapshot until the caller releases it, or the connection ends, as it
+  // does when the caller dies and when the lease expires: then the buffer may be written again, and
+  // the caller finds out by the generation. None: it was not released.
+  boost::asio::awaitable<std::optional<wire::Release>> lend(const PullGrant& grant,
+                                                            std::uint32_t request_id,
+                                                            Responder& responder);
 
   LocalNode& local_;
   const ServerOptions& options_;

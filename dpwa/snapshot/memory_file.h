@@ -59,6 +59,7 @@ class MemoryFile {
   MemoryFile& operator=(const MemoryFile&) = delete;
 
   std::byte* data() { return data_; }  // with Access::read: read only
+  std::size_t size() const { return data_bytes_; }
   std::span<const std::byte> bytes(ByteRange range) const {
     DPWA_INVARIANT(range.offset <= data_bytes_ && range.length <= data_bytes_ - range.offset,
                    "bytes are of the data of the file", range.offset, range.length, data_bytes_);

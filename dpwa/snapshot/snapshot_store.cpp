@@ -1,5 +1,6 @@
 #include "dpwa/snapshot/snapshot_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dpwa/base/checksum.h"
@@ -57,9 +58,10 @@ SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
     auto snapshot = std::unique_ptr<Snapshot>(new Snapshot(allocate(bytes), i, chunk_bytes));
     DPWA_INVARIANT(snapshot->bytes().size() == bytes, "a buffer has room for the whole model",
                    snapshot->bytes().size(), bytes);
-    shareable_ = shareable_ && snapshot->file() != nullptr;
+    files_.push_back(snapshot->file());
     pool_->add(std::move(snapshot));
   }
+  if (std::ranges::find(files_, nullptr) != files_.end()) files_.clear();
 }
 
 SnapshotStore::~SnapshotStore() = default;

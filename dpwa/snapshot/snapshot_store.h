@@ -73,7 +73,8 @@ class SnapshotStore {
   std::shared_ptr<const Snapshot> latest() const;  // null before the first publish
   Progress progress() const;  // of the latest; version 0 before the first. Holds no buffer
   std::uint64_t skipped() const { return skipped_.load(std::memory_order_relaxed); }
-  bool shareable() const { return shareable_; }  // other processes of this host can map the buffers
+  // The buffers by number, as other processes of this host can map them; none where they cannot.
+  const std::vector<const MemoryFile*>& files() const { return files_; }
 
  private:
   class Pool;
@@ -81,7 +82,7 @@ class SnapshotStore {
   mutable Mutex latest_mutex_;  // held for a pointer copy only
   std::shared_ptr<const Snapshot> latest_ DPWA_GUARDED_BY(latest_mutex_);
   std::atomic<std::uint64_t> skipped_{0};
-  bool shareable_ = true;  // constant once constructed
+  std::vector<const MemoryFile*> files_;  // constant once constructed
 };
 
 }  // namespace dpwa

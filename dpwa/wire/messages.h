@@ -99,6 +99,7 @@ struct Pull {
   bool full = false;
   bool for_final_average = false;  // the caller has finished; it will not ask again
   bool unchecked_chunks = false;   // leave the checksums out; only if both have the capability
+  bool may_map = false;  // MAPPED is an answer, too: the caller has mapped this node's memory
   // The factors with which the caller has blended this node (PairLedger::stated_to()); only if both
   // have the capability.
   std::optional<std::uint16_t> taken{};
@@ -129,16 +130,14 @@ struct ChunkHeader {
   std::uint32_t crc = 0;
 };
 
-// Answers PULL between processes of one host: the memory that has the snapshot takes the place of
-// chunks.
+// Answers a PULL of another process of this host: the place in memory takes the place of chunks.
 struct Mapped {
   Progress progress;
   NodeState state = NodeState::ready;
   std::uint64_t offset = 0;
   std::uint64_t length = 0;
   std::uint64_t generation = 2;  // of the memory while it holds this snapshot: even, above 0
-  std::uint32_t buffer = 0;      // which memory, below max_shared_buffers
-  bool with_descriptor = false;  // its descriptor comes with this message, as it does once
+  std::uint32_t buffer = 0;      // which memory: its number in SHARE, below max_shared_buffers
 };
 inline constexpr std::uint32_t max_shared_buffers = 64;
 

@@ -59,8 +59,6 @@ bool may_carry(const SnapshotReplyHead& head, std::uint64_t payload_bytes) {
 constexpr std::string_view length_fault =
     "lengths in the head and in the header of the snapshot disagree";
 
-constexpr std::uint8_t descriptor_flag = 2;
-
 // The fault in the values; empty when there is none.
 std::string_view fault_of(const Mapped& message) {
   if (const auto fault = progress_fault(message.progress); !fault.empty()) return fault;
@@ -177,13 +175,12 @@ Decoded<ChunkHeader> decode_chunk_header(std::span<const std::byte, chunk_header
 //       64    8  generation of the memory
 //       72    4  number of the memory, below 64
 //       76    1  state: 1 joining, 2 ready, 3 finished
-//       77    1  flags: bit 0 final, bit 1 a descriptor comes with the message; the others 0
+//       77    1  flags: bit 0 final; the others 0
 //       78   10  reserved, 0
 //       88    4  CRC32C of bytes 0..87
 template <typename Side>
 void fields(Side& side, Of<Side, Mapped>& message) {
-  auto flags = static_cast<std::uint8_t>((message.progress.final ? final_flag : 0) |
-                                         (message.with_descriptor ? descriptor_flag : 0));
+  std::uint8_t flags = message.progress.final ? final_flag : 0;
   progress(side, message.progress);
   side.field(message.offset);
   side.field(message.length);
@@ -192,10 +189,8 @@ void fields(Side& side, Of<Side, Mapped>& message) {
   side.choice(message.state, NodeState::joining, NodeState::finished, "node state");
   side.field(flags);
   if constexpr (reads<Side>) {
-    side.require(flags <= (final_flag | descriptor_flag), Fault::bad_value,
-                 "unknown flags in MAPPED");
-    message.progress.final = (flags & final_flag) != 0;
-    message.with_descriptor = (flags & descriptor_flag) != 0;
+    side.require(flags <= final_flag, Fault::bad_value, "unknown flags in MAPPED");
+    message.progress.final = flags != 0;
   }
   side.reserved(10);
   const std::string_view fault = fault_of(message);

@@ -79,6 +79,9 @@ class MemoryHost::Caller final : public Responder {
   asio::awaitable<bool> refuse(wire::Reject, std::uint32_t) override { co_return false; }
   asio::awaitable<void> begin_reply() override { co_return; }
   asio::awaitable<bool> write(std::span<const asio::const_buffer>) override { co_return !ended; }
+  asio::awaitable<std::optional<net::Frame>> receive(net::Expected) override {
+    co_return std::nullopt;
+  }
   void end_reply() override {}
   session::Outgoing& outgoing() override { return outgoing_; }
   void begin_write() override {

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     hello.fingerprint = manifest.fingerprint();
     dpwa::test::MemoryReader reader(static_cast<std::uint16_t>(std::stoul(argv[1])), hello);
     const std::chrono::milliseconds deadline(std::stoul(argv[4]));
-    if (!reader.pull(deadline, manifest.total_bytes())) return 1;
+    if (!reader.pull(deadline)) return 1;
     std::cout << "holding" << std::endl;
     while (true) ::pause();
   } catch (const std::exception& error) {

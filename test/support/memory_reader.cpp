@@ -1,5 +1,6 @@
 #include "test/support/memory_reader.h"
 
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -24,38 +25,45 @@ std::string offer_of(std::uint16_t port, const wire::Hello& hello) {
   return say_hello(tcp, hello).same_host;
 }
 
-MemoryReader::MemoryReader(std::uint16_t port, const wire::Hello& hello) {
-  const auto offer = same_host::parse_offer(offer_of(port, hello));
+MemoryReader::MemoryReader(std::uint16_t port, const wire::Hello& hello) : tcp_(port) {
+  const auto offer = same_host::parse_offer(say_hello(tcp_, hello).same_host);
   if (!offer) throw std::runtime_error("the node offers no memory");
-  socket_.emplace(connect_unix(offer->socket));
-  say_hello(*socket_, hello);
+  unix_.emplace(connect_unix(offer->socket));
+  unix_->send(wire::encode(hello, 1));
+  while (true) {
+    FileDescriptor descriptor;
+    // One frame, for a descriptor ends what is read at once; small: it comes in one piece.
+    const auto bytes = receive_descriptor(*unix_, descriptor);
+    if (bytes.size() < wire::header_bytes) throw std::runtime_error("the node does not answer");
+    const auto header = wire::decode_header(std::span(bytes).first<wire::header_bytes>(), 0);
+    if (header && header->type == wire::MessageType::welcome) return;
+    const auto share = wire::decode_share(std::span(bytes).subspan(wire::header_bytes));
+    if (!share || share->number != buffers_.size())
+      throw std::runtime_error("the node shares no memory");
+    auto opened = MemoryFile::open(std::move(descriptor), share->bytes, MemoryFile::Access::read);
+    if (!opened) throw std::runtime_error("the node " + opened.error());
+    buffers_.push_back(*opened);
+  }
 }
 
-std::optional<wire::Mapped> MemoryReader::pull(std::chrono::milliseconds deadline,
-                                               std::size_t data_bytes) {
+std::optional<wire::Mapped> MemoryReader::pull(std::chrono::milliseconds deadline) {
   wire::Pull pull;
   pull.deadline_ms = static_cast<std::uint32_t>(deadline.count());
-  socket_->send(wire::encode(pull, 2));
-  FileDescriptor descriptor;
-  const auto bytes = receive_descriptor(*socket_, descriptor);  // small: it comes in one piece
-  if (bytes.size() < wire::header_bytes) throw std::runtime_error("the node does not answer");
-  last_reply_ = wire::decode_header(std::span(bytes).first<wire::header_bytes>(), 0)->type;
+  pull.may_map = true;
+  tcp_.send(wire::encode(pull, 2));
+  const auto reply = tcp_.read_frame();
+  if (!reply) throw std::runtime_error("the node does not answer");
+  last_reply_ = reply->header.type;
   if (last_reply_ != wire::MessageType::mapped) return std::nullopt;
-  const auto mapped = wire::decode_mapped(std::span(bytes).subspan(wire::header_bytes));
-  if (!mapped || mapped->with_descriptor != descriptor.valid())
+  const auto mapped = wire::decode_mapped(reply->body);
+  if (!mapped || mapped->buffer >= buffers_.size())
     throw std::runtime_error("the node sends no sound MAPPED");
-  mappings_.resize(std::max<std::size_t>(mappings_.size(), mapped->buffer + 1));
-  if (descriptor.valid()) {
-    auto opened = MemoryFile::open(std::move(descriptor), data_bytes, MemoryFile::Access::read);
-    if (!opened) throw std::runtime_error("the node " + opened.error());
-    mappings_[mapped->buffer] = *opened;
-  }
-  mapping_ = mappings_[mapped->buffer];
+  mapping_ = buffers_[mapped->buffer];
   return *mapped;
 }
 
 bool MemoryReader::release(bool landed) {
-  return socket_->send(wire::encode(wire::Release{landed}, 3));
+  return tcp_.send(wire::encode(wire::Release{landed}, 2));
 }
 
 }  // namespace dpwa::test

@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
+#include <string>
+#include <vector>
 
 #include "dpwa/snapshot/memory_file.h"
 #include "dpwa/wire/messages.h"
@@ -16,19 +18,22 @@ namespace dpwa::test {
 // node does not answer as it should.
 class MemoryReader {
  public:
-  // Introduces itself over TCP and at the Unix socket that it is then offered.
+  // Introduces itself over TCP and at the Unix socket that it is then offered, and maps the buffers
+  // that are shared there.
   MemoryReader(std::uint16_t port, const wire::Hello& hello);
 
   // None: declined; the reply is in last_reply().
-  std::optional<wire::Mapped> pull(std::chrono::milliseconds deadline, std::size_t data_bytes);
+  std::optional<wire::Mapped> pull(std::chrono::milliseconds deadline);
   wire::MessageType last_reply() const { return last_reply_; }
   const MemoryFile& mapping() const { return *mapping_; }  // of the last pull
   bool release(bool landed);
-  RawSocket& socket() { return *socket_; }
+  RawSocket& tcp() { return tcp_; }
+  std::size_t buffers() const { return buffers_.size(); }
 
  private:
-  std::optional<RawSocket> socket_;
-  std::vector<std::shared_ptr<MemoryFile>> mappings_;
+  RawSocket tcp_;
+  std::optional<RawSocket> unix_;
+  std::vector<std::shared_ptr<MemoryFile>> buffers_;  // by number
   std::shared_ptr<MemoryFile> mapping_;
   wire::MessageType last_reply_{};
 };

@@ -1,15 +1,42 @@
 #include "dpwa/net/same_host/memory_exchange.h"
 
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/net/coroutine.h"
-#include "dpwa/wire/messages.h"
+#include "dpwa/net/local_process.h"
 
 namespace dpwa::same_host {
 
 namespace asio = boost::asio;
+using asio::local::stream_protocol;
+using boost::system::error_code;
 using wire::MessageType;
+
+boost::system::result<std::shared_ptr<MemoryExchange>, std::string> MemoryExchange::call(
+    asio::io_context& io, const Offer& offer, const LocalProcess& local) {
+  auto connected = ipc::connect_to(offer.socket);
+  if (!connected) return connected.error();
+  Socket socket(io);
+  error_code error;
+  socket.assign(stream_protocol(), connected->get(), error);
+  if (error) return error.message();
+  connected->release();
+  auto exchange = std::make_shared<MemoryExchange>(std::move(socket));
+  const wire::Hello hello{wire::Role::node,  wire::capability(Codec::raw),
+                          local.cluster,     local.name,
+                          local.incarnation, local.manifest.fingerprint()};
+  exchange->send(wire::encode(hello, 1));
+  return exchange;
+}
+
+void MemoryExchange::close() {
+  error_code ignored;
+  socket_.close(ignored);
+}
 
 void MemoryExchange::share(std::uint32_t number, const MemoryFile& file, std::size_t bytes) {
   if (!sharing_.insert(number).second) return;
@@ -18,15 +45,13 @@ void MemoryExchange::share(std::uint32_t number, const MemoryFile& file, std::si
 
 std::shared_ptr<MemoryFile> MemoryExchange::memory(std::uint32_t number) const {
   const auto found = mapped_.find(number);
-  return found == mapped_.end() ? nullptr : found->second.file;
+  return found == mapped_.end() ? nullptr : found->second;
 }
 
 std::span<const std::byte> MemoryExchange::bytes(std::uint32_t number, std::uint64_t offset,
                                                  std::uint64_t count) const {
-  const auto found = mapped_.find(number);
-  if (found == mapped_.end()) return {};
-  const auto& [file, size] = found->second;
-  if (offset > size || count > size - offset) return {};
+  const auto file = memory(number);
+  if (!file || offset > file->size() || count > file->size() - offset) return {};
   return file->bytes({offset, count});
 }
 
@@ -36,34 +61,98 @@ void MemoryExchange::send(Outgoing next) {
 }
 
 void MemoryExchange::write_what_waits() {
-  if (writing_ || outgoing_.empty() || !socket_.is_open()) return;
+  if (writing_ || outgoing_.empty() || !is_open()) return;
   writing_ = true;
   auto self = shared_from_this();
-  asio::co_spawn(socket_.socket().get_executor(), write(), [self](std::exception_ptr failure) {
+  asio::co_spawn(socket_.get_executor(), write_all(), [self](std::exception_ptr failure) {
     self->writing_ = false;
     net::rethrow(std::move(failure));
-    self->write_what_waits();  // what was sent since write() saw that nothing is left
+    self->write_what_waits();  // what was sent since write_all() saw that nothing is left
   });
 }
 
-asio::awaitable<void> MemoryExchange::write() {
-  while (!outgoing_.empty() && socket_.is_open()) {
-    const Outgoing next = std::move(outgoing_.front());
+asio::awaitable<void> MemoryExchange::write_all() {
+  while (!outgoing_.empty() && is_open()) {
+    Outgoing next = std::move(outgoing_.front());
     outgoing_.pop_front();
-    const auto broken = co_await socket_.write(next.frame, next.descriptor);
-    if (broken) socket_.close();
+    co_await write(std::move(next));
   }
 }
 
-asio::awaitable<std::string> MemoryExchange::run() {
-  constexpr auto expected = net::types(MessageType::share, MessageType::shared);
-  while (true) {
-    const auto frame = co_await read(expected);
-    std::string why = frame ? take(*frame) : frame.error().detail;
-    if (why.empty()) continue;
-    socket_.close();
-    co_return why;
+asio::awaitable<void> MemoryExchange::write(Outgoing next) {
+  ipc::Write write(next.frame, next.descriptor);
+  error_code error = write.step(socket_.native_handle());
+  while (error == asio::error::would_block) {
+    const auto [failed] = co_await socket_.async_wait(Socket::wait_write, net::as_result);
+    error = failed ? failed : write.step(socket_.native_handle());
   }
+  if (error) close();
+}
+
+asio::awaitable<void> MemoryExchange::refuse(wire::Reject reject, std::uint32_t request_id) {
+  Outgoing answer{wire::encode(reject, request_id), -1};
+  co_await write(std::move(answer));
+  close();
+}
+
+asio::awaitable<net::IoResult<std::size_t>> MemoryExchange::read_some(std::span<std::byte> target,
+                                                                      std::size_t at_least) {
+  ipc::Read read(target, at_least, &received_);
+  error_code error = read.step(socket_.native_handle());
+  while (error == asio::error::would_block) {
+    const auto [failed] = co_await socket_.async_wait(Socket::wait_read, net::as_result);
+    error = failed ? failed : read.step(socket_.native_handle());
+  }
+  if (!error) co_return read.bytes();
+  net::Failure failure(error);
+  co_return failure;
+}
+
+asio::awaitable<net::IoResult<net::Frame>> MemoryExchange::read(net::TypeSet expected) {
+  const net::Expected frames(expected, longest_frame_bytes - wire::header_bytes);
+  auto frame = co_await net::receive(*this, incoming_, frames);
+  if (!frame) close();
+  // What came with another frame. While more has been read ahead, it may belong to that.
+  const bool kept = frame && (frame->header.type == MessageType::share || incoming_.holds_bytes());
+  if (!kept) received_ = {};
+  co_return frame;
+}
+
+asio::awaitable<net::IoResult<net::Frame>> MemoryExchange::take_files(net::TypeSet until) {
+  net::TypeSet expected = net::types(MessageType::share, MessageType::shared);
+  expected |= until;
+  while (true) {
+    auto frame = co_await read(expected);
+    if (!frame || until.has(frame->header.type)) co_return frame;
+    std::string why = take(*frame);
+    if (why.empty()) continue;
+    close();
+    net::Failure failure(net::Failure::Kind::protocol, std::move(why));
+    co_return failure;
+  }
+}
+
+asio::awaitable<net::IoResult<wire::Welcome>> MemoryExchange::welcomed() {
+  constexpr auto answers = net::types(MessageType::welcome, MessageType::reject);
+  const auto answer = co_await take_files(answers);
+  if (!answer) co_return answer.error();
+  net::Failure failure;
+  if (answer->header.type == MessageType::welcome) {
+    auto welcome = wire::decode_welcome(answer->body);
+    if (welcome) co_return std::move(*welcome);
+    failure = welcome.error();
+  } else {
+    const auto reject = wire::decode_reject(answer->body);
+    failure = reject ? net::Failure(*reject) : net::Failure(reject.error());
+  }
+  close();
+  co_return failure;
+}
+
+asio::awaitable<net::Failure> MemoryExchange::run() {
+  const net::TypeSet none;
+  const auto end = co_await take_files(none);
+  co_return end.error();
 }
 
 // The fault of the frame; empty: none.
@@ -81,8 +170,8 @@ std::string MemoryExchange::take(const net::Frame& frame) {
     return "SHARE of too many memory files, or one twice";
   auto file = MemoryFile::open(std::move(received_), share->bytes, MemoryFile::Access::read);
   if (!file) return file.error();
-  mapped_[share->number] = {*std::move(file), share->bytes};
-  send({wire::encode(wire::Shared{share->number}, 0), -1});
+  mapped_[share->number] = *std::move(file);
+  send(wire::encode(wire::Shared{share->number}, 0));
   return {};
 }
 

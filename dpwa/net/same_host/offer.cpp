@@ -38,6 +38,12 @@ std::optional<Offer> parse_offer(const std::string& text) {
   return offer;
 }
 
+std::optional<Offer> offer_of_this_host(const std::string& text) {
+  auto offer = parse_offer(text);
+  if (offer && offer->boot_id != boot_id()) offer.reset();
+  return offer;
+}
+
 const std::string& boot_id() {
   static const auto& id = *new std::string([] {
     std::string text;

@@ -19,6 +19,8 @@ struct Offer {
 std::string to_text(const Offer& offer);
 // None: the text is not an offer, or its names are not valid. Pure.
 std::optional<Offer> parse_offer(const std::string& text);
+// None: it is not an offer of a process of this host.
+std::optional<Offer> offer_of_this_host(const std::string& text);
 
 // The boot of this host. Empty when it is not known: then no memory is offered or used.
 const std::string& boot_id();

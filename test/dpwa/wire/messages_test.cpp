@@ -52,6 +52,14 @@ TEST_CASE("a PULL names the codec that it wants") {
   }
 }
 
+TEST_CASE("a PULL says whether its answer may be MAPPED") {
+  for (const bool may_map : {false, true}) {
+    const auto pull = decode_pull(body_of(encode(Pull{.may_map = may_map}, 1)));
+    REQUIRE(pull.has_value());
+    CHECK(pull->may_map == may_map);
+  }
+}
+
 TEST_CASE("a PULL with defaults survives the round trip") {
   const auto pull = decode_pull(body_of(encode(Pull{}, 1)));
   REQUIRE(pull.has_value());
@@ -62,8 +70,8 @@ TEST_CASE("a PULL with defaults survives the round trip") {
 }
 
 TEST_CASE("unknown codecs, flags and reserved bytes of a PULL are refused") {
-  const std::pair<std::size_t, int> faults[] = {{32, 0}, {32, 5},    {32, 255}, {33, 8},
-                                                {33, 9}, {33, 0x40}, {34, 1},   {35, 1}};
+  const std::pair<std::size_t, int> faults[] = {{32, 0},  {32, 5},    {32, 255}, {33, 16},
+                                                {33, 17}, {33, 0x40}, {34, 1},   {35, 1}};
   for (const auto& [offset, value] : faults) {
     const auto pull =
         decode_pull(altered(encode(Pull{}, 1), offset, static_cast<std::uint8_t>(value)));

@@ -162,7 +162,6 @@ Mapped sample_mapped() {
   mapped.length = 4196;
   mapped.generation = 84;
   mapped.buffer = 2;
-  mapped.with_descriptor = true;
   return mapped;
 }
 
@@ -198,7 +197,6 @@ std::vector<Sample> samples() {
   Mapped mapped_final = sample_mapped();
   mapped_final.progress = last.progress;
   mapped_final.state = NodeState::finished;
-  mapped_final.with_descriptor = false;
   Welcome without_offer = sample_welcome();
   without_offer.same_host.clear();
   const std::string reason =

@@ -28,12 +28,21 @@ constexpr std::size_t elements = 16;
 constexpr float over_tcp = 1.5F;
 constexpr float in_memory = 2.5F;
 
-// Peer w1, a fake: over TCP it serves a vector of 1.5, in its WELCOME it makes an offer, and at the
-// Unix socket it follows `script`.
+// Answers a pull whose answer may be MAPPED.
+using Reply = std::function<void(RawSocket& connection, const PullSeen& request)>;
+
+void unasked(RawSocket&, const PullSeen&) {
+  FAIL_CHECK("asked for memory that it has not mapped");
+}
+
+// Peer w1, a fake: in its WELCOME it makes an offer, and at the Unix socket it follows `script`.
+// Over TCP it serves a vector of 1.5, or what `reply` sends.
 class MemoryPeer {
  public:
-  explicit MemoryPeer(FakePeer::Script script, const std::string& boot_id = same_host::boot_id())
+  explicit MemoryPeer(FakePeer::Script script, Reply reply = unasked,
+                      const std::string& boot_id = same_host::boot_id())
       : offer_{boot_id, same_host::unique_socket_name()},
+        reply_(std::move(reply)),
         unix_(std::move(script), FakePeer::Listener{test::listen_unix(offer_.socket)}),
         tcp_([this](RawSocket& connection) { serve(connection); }) {}
 
@@ -46,11 +55,18 @@ class MemoryPeer {
                        same_host::to_text(offer_)))
       return;
     const std::vector<float> values(elements, over_tcp);
-    for (std::uint64_t version = 1; const auto request = test::read_pull(connection); ++version)
-      connection.send(test::snapshot_frame(*request, values, test::sound_progress(version)));
+    while (const auto request = test::read_pull(connection)) {
+      if (request->pull.may_map) {
+        reply_(connection, *request);
+      } else {
+        connection.send(test::snapshot_frame(*request, values, test::sound_progress(++version_)));
+      }
+    }
   }
 
   const Offer offer_;
+  const Reply reply_;
+  std::uint64_t version_ = 0;
   FakePeer unix_;
   FakePeer tcp_;
 };
@@ -70,25 +86,38 @@ wire::Mapped reply_to(const PullSeen& request, std::uint64_t generation) {
   mapped.offset = request.pull.offset;
   mapped.length = request.pull.length;
   mapped.generation = generation;
-  mapped.with_descriptor = true;
   return mapped;
+}
+
+Reply answering(std::uint64_t generation) {
+  return [=](RawSocket& connection, const PullSeen& request) {
+    connection.send(wire::encode(reply_to(request, generation), request.request_id));
+  };
 }
 
 bool landed_all(const PullingNode& node, float value) {
   return std::ranges::all_of(node.landed(), [=](float landed) { return landed == value; });
 }
 
-// A script that says hello and answers each pull by `reply`.
-FakePeer::Script answering(std::function<void(RawSocket&, const PullSeen&)> reply) {
-  return [reply = std::move(reply)](RawSocket& connection) {
-    if (!test::welcome(connection, "w1")) return;
-    while (const auto request = test::read_pull(connection)) reply(connection, *request);
+// A script that shares a file of `bytes` as the first buffer, and says WELCOME as `name`.
+// `descriptor` -1: the file does not come along.
+FakePeer::Script sharing(int descriptor, std::uint64_t bytes, const std::string& name = "w1") {
+  return [=](RawSocket& socket) {
+    const auto hello = socket.read_frame();
+    if (!hello) return;
+    std::vector<int> descriptors;
+    if (descriptor >= 0) descriptors.push_back(descriptor);
+    test::send_descriptors(socket, wire::encode(wire::Share{0, bytes}, 0), descriptors);
+    wire::Welcome welcome;
+    welcome.node = name;
+    welcome.incarnation = 11;
+    socket.send(wire::encode(welcome, hello->header.request_id));
+    socket.ended_by_other_side();
   };
 }
 
-void send(RawSocket& socket, const PullSeen& request, const wire::Mapped& mapped, int descriptor) {
-  const int descriptors[] = {descriptor};
-  test::send_descriptors(socket, wire::encode(mapped, request.request_id), descriptors);
+FakePeer::Script sharing(const MemoryFile& file) {
+  return sharing(file.descriptor(), file.size());
 }
 
 void check_falls_back(MemoryPeer& peer, int attempts = 1) {
@@ -106,11 +135,11 @@ void check_falls_back(MemoryPeer& peer, int attempts = 1) {
 
 TEST_CASE("sound memory is read, and the test's peer is what the others deviate from") {
   const auto file = memory_of(in_memory);
-  MemoryPeer peer(answering([&](RawSocket& socket, const PullSeen& request) {
-    send(socket, request, reply_to(request, file->generation()), file->descriptor());
-    const auto release = socket.read_frame();
+  MemoryPeer peer(sharing(*file), [&](RawSocket& connection, const PullSeen& request) {
+    answering(file->generation())(connection, request);
+    const auto release = connection.read_frame();
     CHECK((release && release->header.type == wire::MessageType::release));
-  }));
+  });
   PullingNode node(peer.address());
   REQUIRE(node.pull().outcome == Outcome::mixed);
   CHECK(landed_all(node, in_memory));
@@ -118,11 +147,12 @@ TEST_CASE("sound memory is read, and the test's peer is what the others deviate 
 }
 
 TEST_CASE("an offer from another host is not taken up") {
-  MemoryPeer peer([](RawSocket&) {}, "00000000-0000-0000-0000-000000000000");
+  MemoryPeer peer([](RawSocket&) {}, unasked, "00000000-0000-0000-0000-000000000000");
   check_falls_back(peer, 0);
 }
 
 TEST_CASE("whatever goes wrong at the Unix socket, the same pull goes on over TCP") {
+  const auto file = memory_of(in_memory);
   FakePeer::Script script;
   SUBCASE("it closes at once") {
     script = [](RawSocket&) {};
@@ -134,61 +164,49 @@ TEST_CASE("whatever goes wrong at the Unix socket, the same pull goes on over TC
     };
   }
   SUBCASE("another node answers there") {
+    script = sharing(file->descriptor(), file->size(), "w3");
+  }
+  SUBCASE("it refuses") {
     script = [](RawSocket& socket) {
-      test::welcome(socket, "w3");
+      if (!socket.read_frame()) return;
+      socket.send(wire::encode(wire::Reject{wire::RejectCode::model, "the models differ"}, 1));
       socket.ended_by_other_side();
     };
   }
   SUBCASE("it closes instead of an answer") {
-    script = [](RawSocket& socket) {
-      if (test::welcome(socket, "w1")) test::read_pull(socket);
-    };
+    script = [](RawSocket& socket) { socket.read_frame(); };
   }
-  SUBCASE("it sends a snapshot in the manner of TCP") {
-    script = answering([](RawSocket& socket, const PullSeen& request) {
-      socket.send(test::snapshot_frame(request, std::vector<float>(elements, in_memory)));
-    });
+  SUBCASE("no descriptor where one is announced") {
+    script = sharing(-1, file->size());
   }
-  SUBCASE("it answers another request") {
-    script = answering([](RawSocket& socket, PullSeen request) {
-      const auto file = memory_of(in_memory);
-      ++request.request_id;
-      send(socket, request, reply_to(request, file->generation()), file->descriptor());
-    });
+  SUBCASE("memory of another size than announced") {
+    script = sharing(file->descriptor(), file->size() + 4096);
   }
   MemoryPeer peer(script);
   check_falls_back(peer);
 }
 
 TEST_CASE("memory that is not there, or holds something else, is not read") {
-  std::function<void(RawSocket&, const PullSeen&)> reply;
-  SUBCASE("no descriptor where one is announced") {
-    reply = [](RawSocket& socket, const PullSeen& request) {
-      socket.send(wire::encode(reply_to(request, 2), request.request_id));
-    };
-  }
-  SUBCASE("no descriptor at all") {
-    reply = [](RawSocket& socket, const PullSeen& request) {
+  auto file = memory_of(in_memory);
+  Reply reply = answering(file->generation());
+  SUBCASE("memory that was never shared") {
+    reply = [](RawSocket& connection, const PullSeen& request) {
       auto mapped = reply_to(request, 2);
-      mapped.with_descriptor = false;
-      socket.send(wire::encode(mapped, request.request_id));
+      mapped.buffer = 1;
+      connection.send(wire::encode(mapped, request.request_id));
     };
   }
-  SUBCASE("memory of another size") {
-    reply = [](RawSocket& socket, const PullSeen& request) {
-      const auto file = memory_of(in_memory, 100000);
-      send(socket, request, reply_to(request, file->generation()), file->descriptor());
-    };
+  SUBCASE("memory of another size than the model") {
+    file = memory_of(in_memory, 100000);
   }
   SUBCASE("another range than the one asked for") {
-    reply = [](RawSocket& socket, const PullSeen& request) {
-      const auto file = memory_of(in_memory);
-      auto mapped = reply_to(request, file->generation());
+    reply = [](RawSocket& connection, const PullSeen& request) {
+      auto mapped = reply_to(request, 2);
       mapped.length += 64;
-      send(socket, request, mapped, file->descriptor());
+      connection.send(wire::encode(mapped, request.request_id));
     };
   }
-  MemoryPeer peer(answering(reply));
+  MemoryPeer peer(sharing(*file), reply);
   check_falls_back(peer);
 }
 
@@ -202,9 +220,7 @@ TEST_CASE("a snapshot whose memory was taken back while it was read is thrown aw
   SUBCASE("for one that is being written") {
     file->begin_write();
   }
-  MemoryPeer peer(answering([&](RawSocket& socket, const PullSeen& request) {
-    send(socket, request, reply_to(request, generation), file->descriptor());
-  }));
+  MemoryPeer peer(sharing(*file), answering(generation));
   PullingNode node(peer.address());
   const Arrival arrival = node.pull();
   CHECK(to_string(arrival.outcome) == to_string(Outcome::timed_out));
@@ -212,13 +228,15 @@ TEST_CASE("a snapshot whose memory was taken back while it was read is thrown aw
   CHECK(node.local().traffic.same_host_pulls == 0);
 }
 
-TEST_CASE("the deadline ends a pull from a peer whose Unix socket does not answer") {
-  FakePeer::Script script = [](RawSocket& socket) { socket.ended_by_other_side(); };
-  SUBCASE("not even to the greeting") {}
-  SUBCASE("to the pull") {
-    script = answering([](RawSocket& socket, const PullSeen&) { socket.ended_by_other_side(); });
+TEST_CASE("the deadline ends a pull from a peer that does not answer") {
+  const auto file = memory_of(in_memory);
+  FakePeer::Script script = sharing(*file);
+  SUBCASE("its Unix socket, to the greeting") {
+    script = [](RawSocket& socket) { socket.ended_by_other_side(); };
   }
-  MemoryPeer peer(script);
+  SUBCASE("to the pull") {}
+  MemoryPeer peer(script,
+                  [](RawSocket& connection, const PullSeen&) { connection.ended_by_other_side(); });
   PullingNode node(peer.address());
   PullSpec spec;
   spec.timeout = 150ms;

@@ -43,7 +43,7 @@ struct OneReader {
     const bool served = test::eventually([&] {
       try {
         test::MemoryReader honest(node.port(), sound_hello());
-        return honest.pull(10s, node.local().manifest.total_bytes()).has_value();
+        return honest.pull(10s).has_value();
       } catch (const std::runtime_error&) {
         return false;  // the bad one's place is not free yet
       }
@@ -80,15 +80,50 @@ TEST_CASE("garbage at the Unix socket ends that connection and nothing else") {
       REQUIRE(bad.read_frame());
       bad.send(wire::encode(wire::Release{true}, 2));
     }
-    SUBCASE("a second request before the first memory is released") {
+    SUBCASE("a request for parameters, which belongs on the other connection") {
       bad.send(wire::encode(sound_hello(), 1));
       REQUIRE(bad.read_frame());
-      bad.send(test::joined(wire::encode(wire::Pull{.deadline_ms = 10000}, 2),
-                            wire::encode(wire::Pull{.deadline_ms = 10000}, 3)));
+      bad.send(wire::encode(wire::Pull{}, 2));
     }
     CHECK(bad.ended_by_other_side());
   }
   CHECK(test::eventually([&] { return one.node.local().traffic.protocol_errors == 1; }));
+  one.check_unharmed();
+}
+
+TEST_CASE("a reader that asks for more, or leaves, before it has released its memory loses it") {
+  OneReader one;
+  {
+    test::MemoryReader bad(one.node.port(), sound_hello());
+    REQUIRE(bad.pull(10s));
+    int errors = 1;
+    SUBCASE("a second request") {
+      bad.tcp().send(wire::encode(wire::Pull{.may_map = true, .deadline_ms = 10000}, 3));
+      CHECK(bad.tcp().ended_by_other_side());
+    }
+    SUBCASE("a release that cannot be read") {
+      Bytes frame = wire::encode(wire::Release{true}, 2);
+      frame.back() ^= std::byte{1};
+      bad.tcp().send(frame);
+      CHECK(bad.tcp().ended_by_other_side());
+    }
+    SUBCASE("the end of its connection") {
+      errors = 0;
+    }
+    CHECK(one.node.local().traffic.protocol_errors == errors);
+  }
+  one.check_unharmed();
+}
+
+TEST_CASE("a release of what was never handed over ends the connection") {
+  OneReader one;
+  {
+    RawSocket bad(one.node.port());
+    REQUIRE(test::introduce(bad));
+    bad.send(wire::encode(wire::Release{true}, 2));
+    CHECK(bad.ended_by_other_side());
+  }
+  CHECK(one.node.local().traffic.protocol_errors == 1);
   one.check_unharmed();
 }
 

@@ -30,10 +30,6 @@ MemoryReader reader_of(ServedNode& node, const std::string& name = "w2") {
   return MemoryReader(node.port(), hello);
 }
 
-std::size_t data_bytes(ServedNode& node) {
-  return node.local().manifest.total_bytes();
-}
-
 // What the reader sees of the snapshot that it was handed.
 bool holds(const MemoryReader& reader, float value) {
   const auto mapped = reader.mapping().bytes({0, bytes});
@@ -46,7 +42,7 @@ bool holds(const MemoryReader& reader, float value) {
 TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as it is released") {
   ServedNode node(elements, {}, shared);
   MemoryReader reader = reader_of(node);
-  const auto mapped = reader.pull(10s, data_bytes(node));
+  const auto mapped = reader.pull(10s);
   REQUIRE(mapped);
   for (int version = 2; version < 10; ++version) {
     REQUIRE(node.publish(static_cast<float>(version)));  // the publisher is not held up
@@ -64,29 +60,25 @@ TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as
 TEST_CASE("a snapshot that the reader did not take in full does not count as served") {
   ServedNode node(elements, {}, shared);
   MemoryReader reader = reader_of(node);
-  REQUIRE(reader.pull(10s, data_bytes(node)));
+  REQUIRE(reader.pull(10s));
   REQUIRE(reader.release(false));
-  REQUIRE(reader.pull(10s, data_bytes(node)));
+  REQUIRE(reader.pull(10s));
   CHECK(node.local().traffic.same_host_served == 0);
   CHECK(node.local().traffic.snapshots_served == 0);
 }
 
-TEST_CASE("the descriptor of a buffer comes once on a connection") {
+TEST_CASE("every snapshot lies in a buffer that was shared at the beginning") {
   ServedNode node(elements, {}, shared);
   MemoryReader reader = reader_of(node);
-  std::vector<std::uint32_t> sent;
+  CHECK(reader.buffers() == SnapshotStore::default_buffers);
   for (int version = 1; version < 12; ++version) {
-    const auto mapped = reader.pull(10s, data_bytes(node));
+    const auto mapped = reader.pull(10s);
     REQUIRE(mapped);
     CHECK(mapped->progress.version == version);
     CHECK(holds(reader, static_cast<float>(version)));
-    const bool first = std::ranges::find(sent, mapped->buffer) == sent.end();
-    CHECK(mapped->with_descriptor == first);
-    if (first) sent.push_back(mapped->buffer);
     REQUIRE(reader.release(true));
     REQUIRE(test::eventually([&] { return node.publish(static_cast<float>(version + 1)); }));
   }
-  CHECK(sent.size() <= SnapshotStore::default_buffers);
 }
 
 TEST_CASE("the lease of a reader that stands still expires, and the reader can tell") {
@@ -99,7 +91,7 @@ TEST_CASE("the lease of a reader that stands still expires, and the reader can t
   }
   ServedNode node(elements, options, shared);
   MemoryReader reader = reader_of(node);
-  const auto mapped = reader.pull(stated, data_bytes(node));
+  const auto mapped = reader.pull(stated);
   REQUIRE(mapped);
   REQUIRE(node.publish(2.0F));
   CHECK(node.free_buffers() == 1);
@@ -108,14 +100,14 @@ TEST_CASE("the lease of a reader that stands still expires, and the reader can t
   CHECK(test::eventually([&] { return node.local().traffic.same_host_leases_expired == 1; }));
   CHECK(node.local().traffic.same_host_served == 0);
   CHECK(reader.mapping().generation() != mapped->generation);
-  CHECK(reader.socket().ended_by_other_side());
+  CHECK(reader.tcp().ended_by_other_side());
 }
 
 TEST_CASE("the lease of a reader that dies ends at once") {
   ServedNode node(elements, {}, shared);
   {
     MemoryReader reader = reader_of(node);
-    REQUIRE(reader.pull(10s, data_bytes(node)));
+    REQUIRE(reader.pull(10s));
     REQUIRE(node.publish(2.0F));
     CHECK(node.free_buffers() == 1);
   }
@@ -128,7 +120,7 @@ TEST_CASE("readers of every snapshot cost publishes, never the publisher's time"
   std::vector<MemoryReader> readers;
   for (int version = 1; version <= 3; ++version) {
     readers.push_back(reader_of(node, version < 3 ? "w2" : "w3"));
-    REQUIRE(readers.back().pull(10s, data_bytes(node)));
+    REQUIRE(readers.back().pull(10s));
     if (version < 3) REQUIRE(node.publish(static_cast<float>(version + 1)));
   }
   CHECK_FALSE(node.publish(4.0F));
@@ -145,11 +137,11 @@ TEST_CASE("more readers at once than replies are allowed are told to come back")
   ServedNode node(elements, options, shared);
   MemoryReader first = reader_of(node);
   MemoryReader second = reader_of(node);
-  REQUIRE(first.pull(10s, data_bytes(node)));
-  CHECK_FALSE(second.pull(10s, data_bytes(node)));
+  REQUIRE(first.pull(10s));
+  CHECK_FALSE(second.pull(10s));
   CHECK(second.last_reply() == wire::MessageType::busy);
   REQUIRE(first.release(true));
-  CHECK(test::eventually([&] { return second.pull(10s, data_bytes(node)).has_value(); }));
+  CHECK(test::eventually([&] { return second.pull(10s).has_value(); }));
 }
 
 TEST_CASE("a server that stops gives a reader a moment, and the reader keeps what it was handed") {
@@ -158,12 +150,12 @@ TEST_CASE("a server that stops gives a reader a moment, and the reader keeps wha
   std::optional<ServedNode> node;
   node.emplace(elements, options, shared);
   MemoryReader reader = reader_of(*node);
-  const auto mapped = reader.pull(10s, data_bytes(*node));
+  const auto mapped = reader.pull(10s);
   REQUIRE(mapped);
   const auto from = std::chrono::steady_clock::now();
   node.reset();
   CHECK(std::chrono::steady_clock::now() - from < 5s);
-  CHECK(reader.socket().ended_by_other_side());
+  CHECK(reader.tcp().ended_by_other_side());
   CHECK(holds(reader, 1.0F));
   CHECK(reader.mapping().generation() == mapped->generation);
 }

@@ -7,14 +7,12 @@
 #include <memory>
 #include <optional>
 
-#include "dpwa/net/same_host/mapped_peer.h"
-#include "dpwa/net/same_host/offer.h"
+#include "dpwa/net/peer_channel.h"
 #include "test/dpwa/net/channel_to_peer.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/pulling_node.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
-#include "test/support/memory_reader.h"
 #include "test/support/vector_cluster.h"
 
 // A channel to a peer of this host that is given up while it waits for the end of its connection.
@@ -45,10 +43,9 @@ std::unique_ptr<Members> members_with_peer_at(std::uint16_t port) {
 class LooseChannel {
  public:
   explicit LooseChannel(std::uint16_t port)
-      : offer_(test::offer_of(port, test::sound_hello(elements))),
-        local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, test::plain_memory),
+      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, test::plain_memory),
         landing_(local_.manifest, test::plain_memory) {
-    channel_.emplace(io_, local_, "w1", payload_);
+    channel_.emplace(io_, local_, PeerAddress{"w1", {"127.0.0.1"}, port}, staging_, true);
     local_.store.publish(*local_.store.begin(), test::sound_progress());
   }
 
@@ -60,7 +57,7 @@ class LooseChannel {
     });
     while (!result && io_.run_one_for(test::patience) > 0) {
     }
-    return result && !result->failure;
+    return result && !result->failure && result->same_host;
   }
   void destroy() { channel_.reset(); }
   // Whether nothing is left to wait for.
@@ -72,12 +69,6 @@ class LooseChannel {
 
  private:
   asio::awaitable<void> pull_once(std::optional<PullResult>& result) {
-    same_host::Offer offer = *same_host::parse_offer(offer_);
-    const std::string why = co_await channel_->connect(std::move(offer), 7);
-    if (!why.empty()) {
-      result = failed(PeerFailure::unreachable, why);
-      co_return;
-    }
     PullRequest request;
     request.range = {0, local_.manifest.total_bytes()};
     request.deadline_ms = 10000;
@@ -89,12 +80,11 @@ class LooseChannel {
     result = std::move(asked);
   }
 
-  const std::string offer_;
   asio::io_context io_;
   LocalNode local_;
   Landing landing_;
-  std::vector<std::byte> payload_ = std::vector<std::byte>(4096);
-  std::optional<same_host::MappedPeer> channel_;
+  AlignedBuffer staging_ = ReplyReader::make_staging(4096);
+  std::optional<PeerChannel> channel_;
 };
 
 }  // namespace

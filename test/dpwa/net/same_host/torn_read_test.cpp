@@ -9,12 +9,10 @@
 #include <thread>
 
 #include "dpwa/base/random.h"
-#include "dpwa/net/same_host/mapped_peer.h"
-#include "dpwa/net/same_host/offer.h"
+#include "dpwa/net/peer_channel.h"
 #include "test/dpwa/net/conversation.h"
 #include "test/dpwa/net/served_node.h"
 #include "test/support/eventually.h"
-#include "test/support/memory_reader.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -38,10 +36,9 @@ class Reader {
  public:
   Reader(std::uint16_t port, Codec codec)
       : codec_(codec),
-        offer_(test::offer_of(port, test::sound_hello(elements))),
         local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, plain),
         landing_(local_.manifest, plain),
-        channel_(io_, local_, "w1", payload_) {
+        channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, true) {
     local_.store.publish(*local_.store.begin(), test::sound_progress());
   }
   ~Reader() {
@@ -70,14 +67,6 @@ class Reader {
 
  private:
   asio::awaitable<void> pull_once(PullResult& result) {
-    if (!channel_.is_open()) {
-      same_host::Offer offer = *same_host::parse_offer(offer_);
-      const std::string why = co_await channel_.connect(std::move(offer), 7);
-      if (!why.empty()) {
-        result = failed(PeerFailure::unreachable, why);
-        co_return;
-      }
-    }
     PullRequest request;
     request.range = {0, local_.manifest.total_bytes()};
     request.codec = codec_;
@@ -90,13 +79,12 @@ class Reader {
   }
 
   const Codec codec_;
-  const std::string offer_;
   std::chrono::milliseconds pause_{0};
   asio::io_context io_;
   LocalNode local_;
   Landing landing_;
-  std::vector<std::byte> payload_ = std::vector<std::byte>(1 << 16);
-  same_host::MappedPeer channel_;
+  AlignedBuffer staging_ = ReplyReader::make_staging(1 << 16);
+  PeerChannel channel_;
 };
 
 }  // namespace
