@@ -85,7 +85,8 @@ bool EpochEngine::may_propose(const MemberId& from) const {
 
 void EpochEngine::propose(Epoch next, TimePoint now) {
   if (proposer_ || next.number <= installed_.number || !may_propose(self_)) return;
-  proposer_ = Proposer{.next = std::move(next), .yes = {}, .proposed = now, .lacking = {}};
+  proposer_ =
+      Proposer{.next = std::move(next), .yes = {}, .accepted = {}, .proposed = now, .lacking = {}};
   begin_ballot(now);
 }
 
@@ -154,9 +155,11 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
   if (!proposer_->add(from)) return false;
   if (message.accepted_ballot > proposer_->highest_accepted && fits(message.accepted)) {
     proposer_->highest_accepted = message.accepted_ballot;
-    proposer_->next = message.accepted;
+    proposer_->accepted = message.accepted;
   }
   if (!is_majority(installed_, proposer_->yes)) return false;
+  if (proposer_->highest_accepted > 0 && !is_over(proposer_->accepted))
+    proposer_->next = proposer_->accepted;
   // A server that is gone may have decided epochs alone. Their numbers are below the incarnation of
   // its successor, which is the time of its start: no number is given twice.
   for (const MemberId& voter : proposer_->yes) {
@@ -165,6 +168,17 @@ bool EpochEngine::handle(const MemberId& from, const Promise& message, TimePoint
     proposer_->next.number = std::max(proposer_->next.number, voter.incarnation);
   }
   return ask_for_votes(now);
+}
+
+// Whether a first epoch names a process of which a later one votes. All servers vote on the first
+// epoch, and none of them is in that one: if it was decided, its run is over. The next one has a
+// higher number.
+bool EpochEngine::is_over(const Epoch& accepted) const {
+  if (installed_.number != 0 || accepted.number >= proposer_->next.number) return false;
+  return std::ranges::any_of(proposer_->yes, [&](const MemberId& voter) {
+    const auto place = accepted.server(voter.name);
+    return place && accepted.servers[*place].id.incarnation < voter.incarnation;
+  });
 }
 
 bool EpochEngine::ask_for_votes(TimePoint now) {

@@ -109,6 +109,7 @@ class EpochEngine {
     bool promised = false;  // a majority has promised: the votes are under way
     std::vector<MemberId> yes;
     std::uint64_t highest_accepted = 0;
+    Epoch accepted;  // with that ballot, by one of those that have promised
     TimePoint proposed{};
     TimePoint began{};  // of this ballot, or of the votes
     unsigned ballots = 0;
@@ -129,6 +130,7 @@ class EpochEngine {
   bool counts(const MemberId& from) const;
   bool may_propose(const MemberId& from) const;
   void begin_ballot(TimePoint now);
+  bool is_over(const Epoch& accepted) const;
   bool ask_for_votes(TimePoint now);
   void note_replaced();
   bool install(const Epoch& epoch);
