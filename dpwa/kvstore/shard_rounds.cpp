@@ -87,6 +87,7 @@ void ShardEngine::close_rounds(Entry& entry, TimePoint now) {
     target = std::min(target, held.progress(worker, true));
   }
   held.round = std::max(held.round, target);
+  clock_ = std::max(clock_, held.round);  // those that come begin no earlier
   serve_pulls(entry);
 }
 

@@ -197,6 +197,7 @@ class VirtualStore {
   void begin_step(std::size_t worker);
   void push_step(std::size_t worker);
   void check_pull(std::size_t worker, const WorkerEngine::Pulled& pulled);
+  static std::uint64_t sure_from(const WorkerEntry& worker);
   void check_final(std::size_t worker, const WorkerEngine::Pulled& pulled);
   std::uint64_t counted_steps(const std::vector<double>& values, std::size_t row,
                               std::uint64_t step) const;
