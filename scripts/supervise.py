@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from lib.messages import Failure, UsageError, fail, ok, outputs, say, show_end, warn
-from lib.output import words_of
+from lib.output import checked, words_of
 from lib.processes import GRACE, Records, end_all, names_of, still_running
 from lib.supervisor import TAKES_PART, Run, config
 
@@ -187,4 +187,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main() if len(sys.argv) > 5 else checked(lambda: print(__doc__)))

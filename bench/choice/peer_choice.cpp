@@ -127,15 +127,12 @@ class PeerChoice : public Measurer {
     const auto count = job.at("nodes").get<std::size_t>();
     const auto pulls = job.at("pulls").get<std::uint64_t>();
     const auto before = allocated_bytes();
-    std::int64_t with_tables = 0;
-    {
-      const VirtualNode node(count, pulls, true);
-      with_tables = allocated_bytes() - before;
-    }
-    // The same pulls: the member table has no part in them.
-    const auto between = allocated_bytes();
     node_.emplace(count, pulls, false);
-    const auto bytes = allocated_bytes() - between;
+    const auto between = allocated_bytes();
+    const auto bytes = between - before;
+    // The same pulls: the member table has no part in them.
+    const VirtualNode node(count, pulls, true);
+    const auto with_tables = allocated_bytes() - between;
     facts_ = {{"records", node_->records()},
               {"bytes", bytes},
               {"table_bytes", std::max<std::int64_t>(0, with_tables - bytes)}};

@@ -75,7 +75,7 @@ struct Epoch {
   std::size_t servers_taking_part() const;  // those that are not down
   // Nobody is in it: only tells the workers of the run before that it is over
   // (WorkerEngine::RunOver). A run begins with workers.
-  bool tells_end() const { return number == run && workers.empty(); }
+  bool tells_end() const { return number > 0 && number == run && workers.empty(); }
   std::size_t members() const { return workers.size() + at_end.size() + servers_taking_part(); }
 };
 

@@ -153,7 +153,7 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
 std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint now) const {
   Answer answer;
   answer.kind = AnswerKind::name_taken;
-  const auto lost = started_again(now);
+  const auto lost = has_listened(now) ? watch_.started_again(epoch()) : std::vector<std::string>();
   if (!lost.empty() && !epoch().has(worker)) {
     answer.problem = "the run cannot continue: " + words_for_lost(lost);
   } else if (watch_.is_taken(worker, now)) {
@@ -306,7 +306,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
-          if (!believes(from, content.epoch)) return;
+          if (content.epoch.tells_end() || !believes(from, content.epoch)) return;
           note_later_process(content.epoch);
           if (deposed_) return;
           if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);

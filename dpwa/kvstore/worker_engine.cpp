@@ -341,7 +341,7 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           const std::uint64_t run = epochs_.installed().run;
           const bool first = epochs_.installed().number == 0;
-          if (first && content.epoch.tells_end()) return;
+          if (content.epoch.tells_end()) return;
           if (epochs_.receive(from, content, now))
             take_up_epoch(!first && epochs_.installed().run != run);
         } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {
