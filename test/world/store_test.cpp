@@ -119,7 +119,9 @@ class Scenes {
       const Trap sprung = *trap;
       traps.erase(trap);
       const bool ends = sprung.does == Trap::Does::ends || sprung.does == Trap::Does::burns;
-      const bool may_end = name.front() == 's' ? ends_ : store_.lives() < VirtualStore::max_lives;
+      // Several may be about to start.
+      const bool may_end =
+          name.front() == 's' ? ends_ : store_.lives() + options_.workers < VirtualStore::max_lives;
       if (ends && may_end) {
         environment.crash(sprung.back);
       } else if (sprung.does == Trap::Does::hides) {
@@ -182,7 +184,9 @@ std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_
   store.run(3s);
   std::vector<std::string> problems = store.failures();
   if (const std::string twice = store.double_count(); !twice.empty()) problems.push_back(twice);
-  for (std::size_t worker = 0; worker < options.workers; ++worker) {
+  // Without a worker that cannot be started any more, the others may have to wait for its vote.
+  const bool complete = store.lives() < VirtualStore::max_lives;
+  for (std::size_t worker = 0; complete && worker < options.workers; ++worker) {
     const bool runs = store.world().runs(options.servers + worker);
     const bool goes_on = store.clock(worker) > before[worker];
     const bool may_stand = store.told_why(worker) && !(snapshots && store.has_snapshot());
