@@ -176,7 +176,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
         co_return failed(welcome.error());
       }
     }
-    const bool may_map = co_await memory_.open();
+    const bool may_map = !closed_ && co_await memory_.open();
     if (closed_) {
       result = failed(PeerFailure::unreachable, "the connection was closed");
       break;
@@ -218,6 +218,7 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
         result = place ? memory_.borrow(asked, *place) : failed(place.error());
         if (result.failure) {
           give_up_memory(result.detail);
+          if (closed_) break;
           continue;
         }
       } else {
@@ -245,7 +246,7 @@ asio::awaitable<PullResult> PeerChannel::land(Landing& landing) {
       co_await release(true);
     } else if (result.failure == PeerFailure::protocol) {
       give_up_memory(result.detail);
-      result.ask_again = true;
+      result.ask_again = !closed_;
     } else {
       hang_up();
     }
