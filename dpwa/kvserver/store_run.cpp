@@ -243,7 +243,8 @@ void StoreRun::note_changes() {
   };
   for (const std::string& line : words_.look(engine_.epoch(), has_left))
     log(LogLevel::info, "kvserver", line);
-  if (const auto names = engine_.started_again(SteadyClock::now()); !names.empty() && !std::exchange(told_, true))
+  if (const auto names = engine_.started_again(SteadyClock::now());
+      !names.empty() && !std::exchange(told_, true))
     log(LogLevel::error, "kvserver", "the run cannot continue: " + kvstore::words_for_lost(names));
   if (const auto names = engine_.take_replaced(); !names.empty())
     log(LogLevel::warn, "kvserver",

@@ -118,8 +118,8 @@ void ServerEngine::take_up_epoch(TimePoint now) {
     // was left out again before it heard of that would not be: its process is known.
     const auto place = epoch().server(self().name);
     // It may have completed what another server had proposed, an epoch with its former process.
-    deposed_ = member_ || (place && epoch().servers[*place].id == self()) ||
-               has_former_values(epoch());
+    deposed_ =
+        member_ || (place && epoch().servers[*place].id == self()) || has_former_values(epoch());
     return;
   }
   if (!member_) take_up_loaded();
