@@ -164,7 +164,8 @@ bool send_descriptors(RawSocket& socket, std::span<const std::byte> bytes,
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(descriptors.size_bytes());
-  std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
+  if (!descriptors.empty())
+    std::memcpy(CMSG_DATA(header), descriptors.data(), descriptors.size_bytes());
   return ::sendmsg(socket.descriptor(), &message, MSG_NOSIGNAL) ==
          static_cast<ssize_t>(bytes.size());
 }
