@@ -18,7 +18,7 @@ enum class Outcome {
   unreachable,  // every peer tried refused the connection or broke it
   busy,         // the peers tried had no capacity
   not_ready,    // the peers tried have no parameters yet
-  stale,        // the peer lags too far, or its clock stands still: not blended
+  stale,        // the peer lags too far: not blended
   rejected,     // refused: other cluster or model, or unusable parameters
   averaged,     // no pull: the step's gradients are the mean over all nodes
   updated,      // no pull: servers took the step's gradients, and gave the current parameters

@@ -25,8 +25,8 @@ inline constexpr std::uint8_t protocol_version = 1;
 //       28    4  CRC32C of bytes 0..27
 inline constexpr std::size_t header_bytes = 32;
 
-// The values travel on the wire: never renumber. 20-29 exchange, 31-39 membership and 80-95
-// key-value messages are reserved.
+// The values travel on the wire: never renumber. Of 20-29 exchange, 31-39 membership and 80-95
+// key-value messages, those that are not listed are reserved.
 enum class MessageType : std::uint8_t {
   hello = 1,
   welcome = 2,
