@@ -297,9 +297,10 @@ void KvstoreAdapter::leave() {
 bool KvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {
   // In halves the servers only add up what the optimizer of the program has made.
   if (!by_servers_ || optimizer_.steps_by_halves() || phase_ == Phase::made) return true;
+  const kvstore::OptimizerTerms terms(optimizer, model_.trained_parameters);
   std::string why = "told to stop, or left out";
   try {
-    if (is_running() && states_->fetch_into(optimizer)) return true;
+    if (is_running() && states_->fetch_into(optimizer, terms)) return true;
   } catch (const std::runtime_error& refused) {
     why = refused.what();
   }

@@ -61,8 +61,7 @@ void StoreStates::wait_placed(const std::vector<kvclient::Ticket>& tickets,
     answer_to(session_, ticket, "the servers to take the optimizer's state", report);
 }
 
-bool StoreStates::fetch_into(torch::optim::Optimizer& optimizer) {
-  const OptimizerTerms terms(optimizer, model_.trained_parameters);
+bool StoreStates::fetch_into(torch::optim::Optimizer& optimizer, const OptimizerTerms& terms) {
   ExchangeReport report;
   const auto states = read(report);
   if (!report.complete()) return false;

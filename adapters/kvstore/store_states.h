@@ -37,8 +37,8 @@ class StoreStates {
   void wait_placed(const std::vector<kvclient::Ticket>& tickets, ExchangeReport& report);
 
   // --- update: server: for checkpoints
-  // The state becomes that of this optimizer. False: not all has come.
-  bool fetch_into(torch::optim::Optimizer& optimizer);
+  // The state becomes that of this optimizer, whose terms these are. False: not all has come.
+  bool fetch_into(torch::optim::Optimizer& optimizer, const OptimizerTerms& terms);
   // Gives the state of a checkpoint to servers that are new. Called by the worker whose weights
   // count.
   void place_restored(const torch::optim::Optimizer& optimizer);
