@@ -136,32 +136,39 @@ bool GroupMember::act() {
   return true;
 }
 
-bool GroupMember::falls(const members::GroupMessage& message, bool sent) {
-  for (auto trap = traps_.begin(); trap != traps_.end(); ++trap) {
-    if (trap->kind != message.index() || trap->sends != sent || trap->after-- > 0) continue;
+std::optional<Trap> spring(std::vector<Trap>& traps, std::size_t kind, bool sent) {
+  for (auto trap = traps.begin(); trap != traps.end(); ++trap) {
+    if (trap->kind != kind || trap->sends != sent || trap->after-- > 0) continue;
     const Trap sprung = *trap;
-    traps_.erase(trap);
-    switch (sprung.does) {
-      case Trap::Does::ends:
-        halted_ = true;
-        environment_.crash(sprung.back);
-        return true;
-      case Trap::Does::burns:
-        halted_ = true;
-        environment_.burn(sprung.back);
-        return true;
-      case Trap::Does::stops:
-        waits_ = true;
-        environment_.stop(sprung.back);
-        environment_.after({}, [this] {
-          waits_ = false;
-          pump();
-        });
-        return true;
-      case Trap::Does::hides:
-        environment_.hide(sprung.back);
-        return false;
-    }
+    traps.erase(trap);
+    return sprung;
+  }
+  return std::nullopt;
+}
+
+bool GroupMember::falls(const members::GroupMessage& message, bool sent) {
+  const auto sprung = spring(traps_, message.index(), sent);
+  if (!sprung) return false;
+  switch (sprung->does) {
+    case Trap::Does::ends:
+      halted_ = true;
+      environment_.crash(sprung->back);
+      return true;
+    case Trap::Does::burns:
+      halted_ = true;
+      environment_.burn(sprung->back);
+      return true;
+    case Trap::Does::stops:
+      waits_ = true;
+      environment_.stop(sprung->back);
+      environment_.after({}, [this] {
+        waits_ = false;
+        pump();
+      });
+      return true;
+    case Trap::Does::hides:
+      environment_.hide(sprung->back);
+      return false;
   }
   return false;
 }

@@ -42,6 +42,9 @@ struct Trap {
 
 using Traps = std::map<std::string, std::vector<Trap>>;  // by name: a later process inherits them
 
+// The trap that a message of this kind springs, which is no longer there then; none: it passes.
+std::optional<Trap> spring(std::vector<Trap>& traps, std::size_t kind, bool sent);
+
 // One process of a data-parallel group: each step has several operations in flight, to each of
 // which every member contributes a number that only it can have made. So a result says which
 // contributions it has.

@@ -113,25 +113,20 @@ class Scenes {
   bool falls(Environment& environment, const std::string& name, const kvstore::Message& message,
              bool sent) {
     const auto kind = kind_of(message);
-    std::vector<Trap>& traps = traps_[name];
-    for (auto trap = traps.begin(); kind && trap != traps.end(); ++trap) {
-      if (trap->kind != *kind || trap->sends != sent || trap->after-- > 0) continue;
-      const Trap sprung = *trap;
-      traps.erase(trap);
-      const bool ends = sprung.does == Trap::Does::ends || sprung.does == Trap::Does::burns;
-      // Several may be about to start.
-      const bool may_end =
-          name.front() == 's' ? ends_ : store_.lives() + options_.workers < VirtualStore::max_lives;
-      if (ends && may_end) {
-        environment.crash(sprung.back);
-      } else if (sprung.does == Trap::Does::hides) {
-        environment.hide(sprung.back);
-      } else {
-        environment.stop(sprung.back);
-      }
-      return ends && may_end;
+    const auto sprung = kind ? spring(traps_[name], *kind, sent) : std::nullopt;
+    if (!sprung) return false;
+    const bool ends = sprung->does == Trap::Does::ends || sprung->does == Trap::Does::burns;
+    // Several may be about to start.
+    const bool may_end =
+        name.front() == 's' ? ends_ : store_.lives() + options_.workers < VirtualStore::max_lives;
+    if (ends && may_end) {
+      environment.crash(sprung->back);
+    } else if (sprung->does == Trap::Does::hides) {
+      environment.hide(sprung->back);
+    } else {
+      environment.stop(sprung->back);
     }
-    return false;
+    return ends && may_end;
   }
 
   VirtualStore& store_;
