@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/group_former.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
@@ -40,9 +39,8 @@ std::string not_together(const std::string& problem) {
 std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
                                          std::shared_ptr<group::Inbox> inbox) {
   NoticeBoard board(local.notes, config.self_index());
-  AdaptiveTimeout patience(config.collective.lost_after);
   group::GroupNode node(config, local, std::move(inbox), file_terms(config));
-  GroupFormer former(config, local, node, board, patience);
+  GroupFormer former(config, local, node, board);
   former.seek();
   auto formed = former.take(config.collective.start_wait, [] { return false; });
   node.forget();

@@ -50,12 +50,11 @@ std::string words_for(const GroupMembers& group) {
 }  // namespace
 
 GroupFormer::GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node,
-                         NoticeBoard& board, AdaptiveTimeout& patience)
+                         NoticeBoard& board)
     : config_(config),
       local_(local),
       node_(node),
       board_(board),
-      patience_(patience),
       engine_(make_engine(engine_kind(config.collective.engine))),
       begun_(SteadyClock::now()) {
   board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
@@ -160,14 +159,7 @@ void GroupFormer::look() {
     const MutexLock lock(mutex_);
     seeks = seeks_;
   }
-  // While it has a group, the watch notices sooner, and knows whether anyone waits.
-  std::optional<Duration> silence;
-  if (seeks) {
-    silence = patience_.before_lost();
-  } else if (config_.collective.on_lost_rank != OnLostRank::stop) {
-    silence = 3 * patience_.before_lost();
-  }
-  node_.allow_silence(silence);
+  node_.set_seeking(seeks);
   note_words(state, seeks);
   drop_stale(state);
   const auto members = wanted(state, seeks);
@@ -184,7 +176,7 @@ void GroupFormer::note_words(const State& state, bool seeks) {
     const bool first = board_.read().formed.view == 0;
     if (first) ask_backends(state);
     std::string stranger =
-        first ? stranger_in(state, backends_, state.at - begun_ >= patience_.before_lost()) : "";
+        first ? stranger_in(state, backends_, state.at - begun_ >= state.lost_after) : "";
     const MutexLock lock(mutex_);
     minority_ = std::move(minority);
     missing_ = std::move(missing);
@@ -310,7 +302,7 @@ void GroupFormer::begin(const State& state, const GroupMembers& members, const s
   options.names = names_of(members);
   options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
-  // The watch decides whether a late rank is lost (Lateness in adaptive_timeout.h).
+  // The watch decides whether a late rank is lost (Lateness in lateness.h).
   options.timeout = std::chrono::hours(24);
   log(LogLevel::debug, "collective",
       std::string(host == config_.self ? "hosts " : "comes to ") + words_for(members));

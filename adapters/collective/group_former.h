@@ -8,7 +8,6 @@
 #include <string>
 #include <thread>
 
-#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/group_members.h"
 #include "adapters/collective/group_notes.h"
@@ -28,8 +27,8 @@ struct Attempt;
 class GroupFormer {
  public:
   // All outlive it.
-  GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node, NoticeBoard& board,
-              AdaptiveTimeout& patience);
+  GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node,
+              NoticeBoard& board);
   ~GroupFormer();
   GroupFormer(const GroupFormer&) = delete;
   GroupFormer& operator=(const GroupFormer&) = delete;
@@ -77,7 +76,6 @@ class GroupFormer {
   LocalProcess& local_;
   group::GroupNode& node_;
   NoticeBoard& board_;
-  AdaptiveTimeout& patience_;
   const std::shared_ptr<const Engine> engine_;
   // Of the thread:
   std::shared_ptr<Attempt> attempt_;

@@ -15,7 +15,6 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds patience_for_the_news(200);
-constexpr std::chrono::milliseconds counts_as_silent(500);
 constexpr std::chrono::seconds patience_with_the_others(5);
 constexpr std::chrono::milliseconds between_news(20);
 
@@ -25,9 +24,8 @@ GroupSession::GroupSession(const Config& config, LocalProcess& local,
                            std::shared_ptr<group::Inbox> inbox, Settings terms)
     : config_(config),
       board_(local.notes, config.self_index()),
-      patience_(config.collective.lost_after),
       node_(config, local, std::move(inbox), std::move(terms)),
-      former_(config, local, node_, board_, patience_) {}
+      former_(config, local, node_, board_) {}
 
 GroupSession::~GroupSession() {
   drop();
@@ -45,7 +43,7 @@ void GroupSession::take_up(GroupFormer::Formed formed) {
   drop();
   before_ = std::exchange(membership_, std::move(formed.membership));
   group_ = std::move(formed.group);
-  watch_ = std::make_unique<RankWatch>(config_, node_, board_, patience_, membership_, group_);
+  watch_ = std::make_unique<RankWatch>(config_, node_, board_, waits_, membership_, group_);
 }
 
 void GroupSession::drop() {
@@ -103,7 +101,7 @@ void GroupSession::leave() {
     return std::ranges::any_of(state.view.members, [&](const members::Member& member) {
       const auto peer = state.peers.find(member.id.name);
       return peer != state.peers.end() && !peer->second.refuses() &&
-             state.at - peer->second.heard < patience_.before_lost();
+             state.at - peer->second.heard < state.lost_after;
     });
   };
   for (auto state = node_.state(); state.in_view() && others_need_it(state) && state.at < until;
@@ -142,7 +140,7 @@ std::string GroupSession::lost_node() const {
   for (const auto& member : membership_.members) {
     const auto peer = state.peers.find(member.id.name);
     if (peer == state.peers.end()) continue;
-    if (peer->second.refusals > 0 || state.at - peer->second.heard > counts_as_silent)
+    if (peer->second.refusals > 0 || !state.answers(peer->second))
       silent += (silent.empty() ? "'" : ", '") + member.id.name + "'";
   }
   return silent.empty() ? "" : "no answer from " + silent;

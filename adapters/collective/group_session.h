@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "adapters/adapter_types.h"
-#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/group_former.h"
 #include "adapters/collective/group_members.h"
@@ -63,7 +62,7 @@ class GroupSession {
  private:
   const Config& config_;
   NoticeBoard board_;
-  AdaptiveTimeout patience_;
+  UsualTime waits_;  // in exchanges
   group::GroupNode node_;
   GroupFormer former_;
   GroupMembers membership_;

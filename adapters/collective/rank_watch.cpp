@@ -16,23 +16,20 @@ using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds between_judgements(100);
-constexpr milliseconds shortest_before_looking(250);
-// Of several beats: one that has said nothing for so long may be lost.
-constexpr milliseconds shortest_silence(400);
 // A rank that is late for this long is named in the log.
 constexpr Duration warn_after = std::chrono::seconds(10);
 
 }  // namespace
 
 RankWatch::RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board,
-                     AdaptiveTimeout& patience, const GroupMembers& membership,
+                     UsualTime& waits, const GroupMembers& membership,
                      std::shared_ptr<ProcessGroup> group)
     : node_(node),
       board_(board),
-      patience_(patience),
       group_(std::move(group)),
       membership_(membership),
-      lateness_({config.collective.hung_after, warn_after}) {
+      lateness_({config.collective.hung_after, warn_after}),
+      waits_(waits) {
   thread_ = start_background_thread(
       [this] { run_or_end("the thread that watches the group", [this] { work(); }); });
 }
@@ -56,7 +53,7 @@ void RankWatch::begin_wait(const std::string& what) {
 
 void RankWatch::end_wait() {
   const MutexLock lock(mutex_);
-  if (begun_) patience_.waited(SteadyClock::now() - *begun_);
+  if (begun_) waits_.add(SteadyClock::now() - *begun_);
   begun_.reset();
   since_.reset();
 }
@@ -88,12 +85,10 @@ void RankWatch::work() {
     if (ends_) return;
     const auto since = since_;
     const Duration waited = since ? SteadyClock::now() - *since : Duration::zero();
-    const bool looks =
-        since && waited >= std::max<Duration>(patience_.before_looking(), shortest_before_looking);
+    const bool looks = since && waited >= before_looking(waits_);
     const bool waits = since.has_value();
     const std::string what = what_;
     lock.unlock();
-    learn();
     if (waits != noted) note_wait(waits);
     noted = waits;
     if (since != looked_at) lateness_.reset();
@@ -103,29 +98,18 @@ void RankWatch::work() {
   }
 }
 
-// How often the others are heard of. One that is frozen adds nothing to it.
-void RankWatch::learn() {
-  for (const auto& [name, peer] : node_.state().peers) {
-    TimePoint& last = heard_[name];
-    if (last != TimePoint{} && peer.heard != last) patience_.heard_after(peer.heard - last);
-    last = peer.heard;
-  }
-}
-
 void RankWatch::look(const std::string& what, Duration waited) {
   const auto state = node_.state();
-  const Duration silent = std::max<Duration>(shortest_silence, patience_.counts_as_silent());
   std::vector<Lateness::View> views;
   for (const auto& member : membership_.members) {
     const auto peer = state.peers.find(member.id.name);
     if (peer == state.peers.end()) continue;  // this node
-    const Duration age = state.at - peer->second.heard;
-    Lateness::View view;
-    view.name = member.id.name;
-    view.answered = peer->second.id == member.id && age < silent;
-    view.refused = peer->second.refuses();
-    view.waits = view.answered && peer->second.said.waits;
-    views.push_back(std::move(view));
+    const bool again = peer->second.id && peer->second.id->replaces(member.id);
+    const bool answers = peer->second.id == member.id && state.answers(peer->second);
+    views.push_back({.name = member.id.name,
+                     .lost = again ? "was started again" : peer->second.lost,
+                     .answers = answers,
+                     .waits = answers && peer->second.said.waits});
   }
   std::vector<std::string> late;
   for (const auto& view : views) {
@@ -135,7 +119,7 @@ void RankWatch::look(const std::string& what, Duration waited) {
     notes.exchange = what;
     notes.late = late;
   });
-  const Lateness::Verdict verdict = lateness_.judge(views, waited, patience_.before_lost());
+  const Lateness::Verdict verdict = lateness_.judge(views, waited);
   const auto waited_ms = std::chrono::duration_cast<milliseconds>(waited).count();
   for (const std::string& name : verdict.late) {
     log(LogLevel::warn, "collective",

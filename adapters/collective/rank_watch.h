@@ -1,16 +1,16 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <thread>
 
-#include "adapters/collective/adaptive_timeout.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/group_members.h"
 #include "adapters/collective/group_notes.h"
+#include "adapters/collective/lateness.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/base/usual_time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
 
@@ -19,13 +19,12 @@ namespace dpwa::collective {
 // Watches the waits for the other members of a group, on a thread of its own. An exchange on Gloo
 // never ends by itself when a rank is stopped, hangs, or loses its network. When the training
 // thread has waited longer than is usual in this run, the watch looks at what the other members say
-// of themselves, names late ones in the log, and gives one up that is lost.
+// of themselves, names late ones in the log, and ends the exchange when one is lost.
 class RankWatch {
  public:
-  // All outlive it.
-  RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board,
-            AdaptiveTimeout& patience, const GroupMembers& membership,
-            std::shared_ptr<ProcessGroup> group);
+  // All outlive it. `waits`: those of the run so far; it alone uses them while it lives.
+  RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board, UsualTime& waits,
+            const GroupMembers& membership, std::shared_ptr<ProcessGroup> group);
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
@@ -40,18 +39,16 @@ class RankWatch {
  private:
   void work();
   void look(const std::string& what, Duration waited);
-  void learn();
   void note_wait(bool waits);
 
   group::GroupNode& node_;
   NoticeBoard& board_;
-  AdaptiveTimeout& patience_;
   const std::shared_ptr<ProcessGroup> group_;
   const GroupMembers membership_;
-  Lateness lateness_;                       // of the thread
-  std::map<std::string, TimePoint> heard_;  // of the thread: the last sign of life of each
+  Lateness lateness_;  // of the thread
   mutable Mutex mutex_;
   Condition changed_;
+  UsualTime& waits_ DPWA_GUARDED_BY(mutex_);
   std::optional<TimePoint> since_ DPWA_GUARDED_BY(mutex_);
   std::optional<TimePoint> begun_ DPWA_GUARDED_BY(mutex_);  // of the first wait since end_wait()
   std::string what_ DPWA_GUARDED_BY(mutex_);

@@ -11,7 +11,6 @@ namespace dpwa::collective {
 namespace {
 
 constexpr auto nodes_of_file = "nodes of the cluster file";
-constexpr auto silent_after = std::chrono::seconds(1);
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
 }  // namespace
@@ -27,8 +26,7 @@ Settings file_terms(const Config& config) {
 std::string missing_in(const group::GroupNode::State& state) {
   std::string names;
   for (const auto& [name, peer] : state.peers) {
-    const bool heard = peer.id && state.at - peer.heard < silent_after;
-    if (heard && !peer.refuses()) continue;
+    if (state.answers(peer)) continue;
     if (state.in_view() && state.view.member(name) == nullptr) continue;  // not expected
     names += (names.empty() ? "'" : ", '") + name;
     names += peer.refuses() ? "' (not running)" : "' (no answer)";

@@ -1,7 +1,10 @@
 #include "dpwa/base/plain_text.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/locale/utf.hpp>
+#include <chrono>
+#include <cstdio>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -102,6 +105,12 @@ std::string one_line(const std::exception& error) {
   if (line.ends_with(none_left) || line.find(std::string(none_left) + " [") != std::string::npos)
     line += "; raise the limit of file descriptors (ulimit -n)";
   return line;
+}
+
+std::string in_seconds(Duration time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f s", std::chrono::duration<double>(time).count());
+  return text.data();
 }
 
 }  // namespace dpwa

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "dpwa/base/time.h"
+
 namespace dpwa {
 
 // Whether text from a peer or a file is safe to show in a log or on a terminal: it is valid UTF-8
@@ -25,5 +27,8 @@ std::string one_line(std::string_view text);
 // The error of a program in one line: "out of memory" for std::bad_alloc, else the first line of
 // what() (LibTorch appends a stack trace), with the limit of descriptors where that was reached.
 std::string one_line(const std::exception& error);
+
+// Such as "2.5 s".
+std::string in_seconds(Duration time);
 
 }  // namespace dpwa

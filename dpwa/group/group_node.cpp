@@ -55,6 +55,8 @@ std::uint64_t random_number() {
 members::GroupEngineOptions options_of(const Config& config, Settings terms) {
   members::GroupEngineOptions options;
   options.beat = std::max<Duration>(shortest_beat, config.nodes.size() * beat_for_each_name);
+  options.lost_after = config.collective.lost_after;
+  options.judges_at_rest = config.collective.on_lost_rank != OnLostRank::stop;
   options.view.self = {config.self, 1, random_number()};
   options.view.names = names_of(config);
   options.view.patience = patience_in_beats * options.beat;
@@ -144,6 +146,8 @@ class GroupNode::Parts final : public LinkEvents {
     state.peers = engine_.peers();
     state.at = now();
     state.lacking = engine_.lacking(state.at);
+    state.lost_after = engine_.silence().lost_after();
+    state.late_after = engine_.silence().late_after();
     return state;
   }
 
@@ -297,13 +301,13 @@ void GroupNode::give_up(const std::string& name) {
   parts_->with([&](GroupEngine& engine) { engine.give_up(name); });
 }
 void GroupNode::set_waiting(bool waits) {
-  parts_->with([&](GroupEngine& engine) { engine.set_waiting(waits); });
+  parts_->with([&](GroupEngine& engine) { engine.set_waiting(waits, SteadyClock::now()); });
+}
+void GroupNode::set_seeking(bool seeks) {
+  parts_->with([&](GroupEngine& engine) { engine.set_seeking(seeks, SteadyClock::now()); });
 }
 void GroupNode::set_meeting(std::uint64_t group, std::uint16_t port) {
   parts_->with([&](GroupEngine& engine) { engine.set_meeting(group, port); });
-}
-void GroupNode::allow_silence(std::optional<Duration> longest) {
-  parts_->with([&](GroupEngine& engine) { engine.allow_silence(longest); });
 }
 void GroupNode::forget() {
   parts_->forget();

@@ -43,9 +43,15 @@ class GroupNode {
     bool frozen = false;  // a next view is being decided: no operation completes
     std::map<std::string, members::Peer> peers;
     std::vector<std::pair<std::string, std::string>> lacking;  // as of GroupEngine
+    Duration lost_after{};                                     // as of FailureDetector
+    Duration late_after{};
     TimePoint at{};
 
     bool in_view() const { return view.member(self) != nullptr; }
+    // Heard of so lately that it lives.
+    bool answers(const members::Peer& peer) const {
+      return peer.id && !peer.refuses() && at - peer.heard < late_after;
+    }
   };
   State state() const;
   // Waits until something has changed beyond what was `seen`, which the last call returned; at
@@ -61,8 +67,8 @@ class GroupNode {
   void leave();
   void give_up(const std::string& name);
   void set_waiting(bool waits);
+  void set_seeking(bool seeks);
   void set_meeting(std::uint64_t group, std::uint16_t port);
-  void allow_silence(std::optional<Duration> longest);
 
   // The run is over for this process: a later one of its name has nothing to answer for.
   void forget();

@@ -1,24 +1,27 @@
 #include "dpwa/members/group_engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <variant>
 
+#include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
 
 namespace dpwa::members {
 namespace {
 
-constexpr int stands_still = 5;  // beats between two ticks: this process did not run
 // For a later process of a voter to give the vote that its former one has kept.
 constexpr Duration to_speak_for_the_former = std::chrono::seconds(2);
-constexpr int not_heard = 10;     // beats: at this moment
-constexpr int least_silence = 6;  // beats: that is suspicious
-constexpr int finds_out = 20;     // beats: until all know that a run is over
+constexpr int not_heard = 10;  // beats: at this moment
+constexpr int finds_out = 20;  // beats: until all know that a run is over
+constexpr int at_rest = 3;     // times as long may a member be silent that nobody waits for
 
 }  // namespace
 
 GroupEngine::GroupEngine(GroupEngineOptions options, std::optional<Kept> former)
-    : options_(std::move(options)), views_(std::in_place, options_.view, std::move(former)) {
+    : options_(std::move(options)),
+      views_(std::in_place, options_.view, std::move(former)),
+      silence_({options_.beat, options_.lost_after}) {
   for (const std::string& name : options_.view.names) {
     if (name != options_.view.self.name) peers_.try_emplace(name);
   }
@@ -41,6 +44,24 @@ void GroupEngine::set_meeting(std::uint64_t group, std::uint16_t port) {
   beat_at_ = {};  // others wait for it
 }
 
+void GroupEngine::set_waiting(bool waits, TimePoint now) {
+  own_.waits = waits;
+  note_waits(now);
+}
+
+void GroupEngine::set_seeking(bool seeks, TimePoint now) {
+  seeks_ = seeks;
+  note_waits(now);
+}
+
+void GroupEngine::note_waits(TimePoint now) {
+  if (!own_.waits && !seeks_) {
+    waits_since_.reset();
+  } else if (!waits_since_) {
+    waits_since_ = now;
+  }
+}
+
 void GroupEngine::give_up(const std::string& name) {
   const Member* const member = views_->view().member(name);
   if (member == nullptr) return;
@@ -60,6 +81,11 @@ void GroupEngine::note(const ProcessId& from, TimePoint now) {
   if (peer.id != from) return;
   peer.heard = now;
   peer.refusals = 0;
+}
+
+void GroupEngine::note_beat(Peer& peer, TimePoint now) {
+  if (peer.beat != TimePoint{}) silence_.heard_after(now - peer.beat);
+  peer.beat = now;
 }
 
 // At the start of a run all settings but the first are compared by the members, who tell all of
@@ -95,6 +121,7 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
     if (peer.id == from) {
       peer.said = *said;
       peer.has_said = true;
+      note_beat(peer, now);
     }
     return views_->heard(from, said->base, now);
   }
@@ -112,16 +139,23 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
       message);
 }
 
+// In words that follow its name; empty: it is not.
+std::string GroupEngine::why_lost(const Peer& peer, TimePoint now) const {
+  if (peer.refuses()) return "is no longer running";
+  const Duration silent = now - std::max(peer.heard, waits_since_.value_or(TimePoint{}));
+  const Duration longest = silence_.lost_after() * (waits_since_ ? 1 : at_rest);
+  const bool judges = waits_since_ || options_.judges_at_rest;
+  return judges && silent >= longest ? "has not answered for " + in_seconds(silent) : "";
+}
+
 void GroupEngine::judge(TimePoint now) {
   for (const Member& member : views_->view().members) {
     const auto found = peers_.find(member.id.name);
     if (found == peers_.end() || views_->suspects(member.id)) continue;
     Peer& peer = found->second;
     if (peer.heard == TimePoint{}) peer.heard = now;  // from now on it is expected
-    const bool silent =
-        longest_silence_ &&
-        now - peer.heard >= std::max<Duration>(*longest_silence_, least_silence * options_.beat);
-    if (peer.refuses() || silent || given_up_.contains(member.id)) views_->suspect(member.id);
+    peer.lost = given_up_.contains(member.id) ? "is given up" : why_lost(peer, now);
+    if (!peer.lost.empty()) views_->suspect(member.id);
   }
 }
 
@@ -153,13 +187,11 @@ void GroupEngine::begin_again_where_all_are_new(TimePoint now) {
 }
 
 void GroupEngine::tick(TimePoint now) {
-  // Time in which this process stood still is nobody's silence.
-  if (ticked_ != TimePoint{} && now - ticked_ > stands_still * options_.beat) {
-    for (auto& [name, peer] : peers_) {
-      if (peer.heard != TimePoint{}) peer.heard += now - ticked_;
-    }
+  const Duration stood_still = silence_.look(now);
+  for (auto& [name, peer] : peers_) {
+    if (peer.heard != TimePoint{}) peer.heard += stood_still;
+    if (peer.beat != TimePoint{}) peer.beat += stood_still;
   }
-  ticked_ = now;
   judge(now);
   begin_again_where_all_are_new(now);
   views_->tick(now);
@@ -205,7 +237,13 @@ GroupEngine::Wishes GroupEngine::take() {
         [&](auto& content) { wishes.send.push_back({each.to, GroupMessage(std::move(content))}); },
         each.message);
   }
-  if (!wishes.installed.empty()) given_up_.clear();
+  if (!wishes.installed.empty()) {
+    given_up_.clear();
+    for (const Member& member : wishes.installed.back().members) {
+      const auto peer = peers_.find(member.id.name);
+      if (peer != peers_.end()) peer->second.lost.clear();
+    }
+  }
   if (std::exchange(beats_, false)) {
     own_.base = views_->base();
     for (const auto& [name, peer] : peers_) wishes.send.push_back({name, own_});

@@ -10,6 +10,7 @@
 
 #include "dpwa/base/settings.h"
 #include "dpwa/base/time.h"
+#include "dpwa/members/failure_detector.h"
 #include "dpwa/members/group_messages.h"
 #include "dpwa/members/view_engine.h"
 
@@ -21,6 +22,10 @@ struct GroupEngineOptions {
   // The first of these terms is compared before the first view, because with another value of it
   // the names have another meaning. The others are compared by whoever joins a run.
   Duration beat = std::chrono::milliseconds(100);  // between two signs of life
+  Duration lost_after{};                           // as of FailureDetector
+  // A silent member is suspected also while this process does not wait for it, after three times as
+  // long.
+  bool judges_at_rest = false;
   // A run ends without a vote where every name has a new process, so that it does not hang on files
   // that may be lost.
   bool ends_with_its_processes = true;
@@ -31,10 +36,14 @@ struct Peer {
   std::optional<ProcessId> id;  // the last process of the name that spoke
   TimePoint first{};            // when it spoke first
   TimePoint heard{};            // and last
+  TimePoint beat{};             // the last sign of life of its own accord
   unsigned refusals = 0;        // in a row: nothing listens at its address
   Beat said{};                  // its last beat
   bool has_said = false;        // there was one
   std::string differs;          // how its terms differ, in words; empty: they do not
+  // Why it is suspected, in words that follow its name, until it is in a view again; empty: it is
+  // not.
+  std::string lost;
 
   // A single refusal may come from a machine that is short of resources.
   bool refuses() const { return refusals >= 2; }
@@ -55,11 +64,12 @@ class GroupEngine {
   void tick(TimePoint now);  // some times in each `beat`
 
   // --- of this process
-  void set_waiting(bool waits) { own_.waits = waits; }
+  // It waits for the others in an exchange. A member that is silent from then on is suspected.
+  void set_waiting(bool waits, TimePoint now);
+  // It has no group, and waits for one: the same.
+  void set_seeking(bool seeks, TimePoint now);
   // Where the members of a group meet, by a number that they give it; 0: nowhere.
   void set_meeting(std::uint64_t group, std::uint16_t port);
-  // A member that is silent for longer is suspected; none: nobody is waited for, and nobody is.
-  void allow_silence(std::optional<Duration> longest) { longest_silence_ = longest; }
   // It lives and does not come: what it says does not count until the next view.
   void give_up(const std::string& name);
 
@@ -67,6 +77,7 @@ class GroupEngine {
   const ViewEngine& views() const { return *views_; }
   const Settings& terms() const { return options_.terms; }
   const std::map<std::string, Peer>& peers() const { return peers_; }
+  const FailureDetector& silence() const { return silence_; }
   // Voters of the view without which the others decide nothing, and which are gone: name and
   // reason. Empty: those that are left decide, or it is not known yet.
   std::vector<std::pair<std::string, std::string>> lacking(TimePoint now) const;
@@ -86,7 +97,10 @@ class GroupEngine {
   bool may_apply(const Peer& peer) const;
   bool is_possible(const View& view, TimePoint now) const;
   void note(const ProcessId& from, TimePoint now);
+  void note_beat(Peer& peer, TimePoint now);
+  void note_waits(TimePoint now);
   void judge(TimePoint now);
+  std::string why_lost(const Peer& peer, TimePoint now) const;
   void begin_again_where_all_are_new(TimePoint now);
 
   const GroupEngineOptions options_;
@@ -96,11 +110,12 @@ class GroupEngine {
   std::set<std::uint64_t> over_;   // runs of which no process seemed to be left
   TimePoint over_at_{};            // the last one
   std::set<std::string> greeted_;  // connections that have just been made: they get the terms
-  std::optional<Duration> longest_silence_;
+  FailureDetector silence_;
   Beat own_;
-  TimePoint ticked_{};
-  TimePoint beat_at_{};  // the last one
-  bool beats_ = false;   // with the next take()
+  bool seeks_ = false;
+  std::optional<TimePoint> waits_since_;  // for the others; none: it does not
+  TimePoint beat_at_{};                   // the last one
+  bool beats_ = false;                    // with the next take()
 };
 
 }  // namespace dpwa::members

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "dpwa/base/backoff.h"
-#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
+#include "dpwa/base/usual_time.h"
 
 namespace dpwa {
 
@@ -46,15 +46,6 @@ constexpr int late_multiple = 8;
 // An answer faster than this share of the timeout is never late: a peer in another region is many
 // times slower than one in the same rack, and must be asked as often.
 constexpr int late_share = 16;
-
-// The median; of an even number the higher of the two in the middle, so that the far half is not
-// late when half of the others are near. Reorders `times`, which must not be empty.
-inline Duration upper_median(std::span<Duration> times) {
-  DPWA_INVARIANT(!times.empty(), "a median is of some times");
-  const auto median = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), median, times.end());
-  return *median;
-}
 
 // Whether is_late() depends on the times of other peers, or is true without them.
 inline bool may_be_late(const AnswerTime& answer) {

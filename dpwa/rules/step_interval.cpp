@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "dpwa/rules/flow_control.h"
+#include "dpwa/base/usual_time.h"
 
 namespace dpwa {
 

@@ -52,10 +52,11 @@ GroupMember::GroupMember(Environment& environment, const GroupOptions& options, 
                 .patience = options_.patience,
                 .seed = environment_.random().next()};
   group.beat = options_.patience / looks;
+  group.lost_after = silent_looks * group.beat;
   // One with other settings would stay in the run that the others give up, under a higher number.
   group.ends_with_its_processes = options_.loses_disks && options_.odd.empty();
   engine_.emplace(std::move(group), std::move(former));
-  engine_->allow_silence(silent_looks * group_beat());
+  engine_->set_seeking(true, environment_.now());
   view_ = engine().view();
   checks_.decided(view_);
   environment_.write(counter_file, number, [this] { tick(); });

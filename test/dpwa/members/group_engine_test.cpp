@@ -29,8 +29,8 @@ Settings terms_of(const std::string& names, const std::string& seed) {
 class Group {
  public:
   // `in_turn`: each has moments of its own, and messages are on their way for as long as that.
-  explicit Group(std::vector<std::string> names, bool in_turn = false)
-      : names_(std::move(names)), in_turn_(in_turn) {
+  explicit Group(std::vector<std::string> names, bool in_turn = false, bool judges_at_rest = false)
+      : names_(std::move(names)), in_turn_(in_turn), judges_at_rest_(judges_at_rest) {
     for (const std::string& name : names_) start(name);
   }
 
@@ -42,6 +42,8 @@ class Group {
     options.view.patience = 300ms;
     options.view.seed = nonce_;
     options.terms = std::move(terms);
+    options.lost_after = 1s;
+    options.judges_at_rest = judges_at_rest_;
     engines_[name].emplace(std::move(options), std::move(former));
     cut_.erase(name);
     for (auto& [other, engine] : engines_) {
@@ -113,6 +115,7 @@ class Group {
 
   const std::vector<std::string> names_;
   const bool in_turn_;
+  const bool judges_at_rest_;
   std::size_t turn_ = 0;
   std::deque<std::tuple<ProcessId, std::string, GroupMessage>> way_;
   std::map<std::string, std::optional<GroupEngine>> engines_;
@@ -138,7 +141,7 @@ TEST_CASE("a run begins with all names, and goes on without one where nobody lis
 TEST_CASE("one that is silent is left out by those who wait, and joins again") {
   Group group({"a", "b", "c"});
   REQUIRE(group.comes(3s, [&] { return group.members("c").size() == 3; }));
-  for (const char* name : {"a", "b"}) group[name].allow_silence(1s);
+  for (const char* name : {"a", "b"}) group[name].set_waiting(true, group.now());
   group.cut("c");
   REQUIRE(group.comes(5s, [&] { return group.members("a") == Names{"a", "b"}; }));
   group.heal("c");
@@ -160,12 +163,35 @@ TEST_CASE("nobody is left out for silence while nobody waits") {
   CHECK(group.members("a").size() == 2);
 }
 
+TEST_CASE("silence counts from the moment at which it is waited for, and the reason is told") {
+  Group group({"a", "b", "c"});
+  REQUIRE(group.comes(3s, [&] { return group.members("b").size() == 3; }));
+  group.cut("b");
+  group.pass(30s);
+  group["a"].set_waiting(true, group.now());
+  group.pass(900ms);
+  CHECK(group["a"].peers().at("b").lost.empty());
+  group.pass(200ms);
+  CHECK(group["a"].peers().at("b").lost == "has not answered for 1.0 s");
+  CHECK(group["a"].peers().at("c").lost.empty());
+}
+
+TEST_CASE("who judges at rest waits three times as long") {
+  Group group({"a", "b"}, /*in_turn=*/false, /*judges_at_rest=*/true);
+  REQUIRE(group.comes(3s, [&] { return group.members("b").size() == 2; }));
+  group.cut("b");
+  group.pass(2900ms);
+  CHECK(group["a"].peers().at("b").lost.empty());
+  group.pass(300ms);
+  CHECK(group["a"].peers().at("b").lost == "has not answered for 3.0 s");
+}
+
 TEST_CASE("a part without a quorum says whom it lacks, and why") {
   Group group({"a", "b", "c"});
   REQUIRE(group.comes(3s, [&] { return group.members("c").size() == 3; }));
   group.end("a");
   group.cut("b");
-  group["c"].allow_silence(1s);
+  group["c"].set_seeking(true, group.now());
   REQUIRE(group.comes(5s, [&] { return !group["c"].lacking(group.now()).empty(); }));
   group.pass(2s);
   using Lacking = std::vector<std::pair<std::string, std::string>>;
@@ -243,7 +269,7 @@ TEST_CASE("at the start of a run only the first term keeps a process out") {
 TEST_CASE(
     "what a process says of itself is known to the others, and a new process has said nothing") {
   Group group({"a", "b"});
-  group["b"].set_waiting(true);
+  group["b"].set_waiting(true, group.now());
   group["b"].set_meeting(3, 4711);
   REQUIRE(group.comes(1s, [&] { return group["a"].peers().at("b").said.meeting == 3; }));
   CHECK(group["a"].peers().at("b").said.waits);
@@ -259,7 +285,7 @@ TEST_CASE(
 TEST_CASE("time in which a process stood still is nobody's silence") {
   Group group({"a", "b"});
   REQUIRE(group.comes(3s, [&] { return group.members("a").size() == 2; }));
-  group["a"].allow_silence(1s);
+  group["a"].set_waiting(true, group.now());
   const TimePoint woken = group.now() + 1min;
   group["a"].tick(woken);
   CHECK_FALSE(group["a"].views().suspects(group["b"].views().self()));
