@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "dpwa/kvclient/store_client.h"
-#include "dpwa/kvstore/lost_words.h"
 #include "dpwa/log/log.h"
 #include "dpwa/snapshot/memory_file.h"
 
@@ -90,8 +89,7 @@ void StoreClient::run_over(const kvstore::WorkerEngine::RunOver& event) {
   const MutexLock lock(mutex_);
   first_step_.reset();
   workers_.clear();
-  over_ = "worker '" + options_.self.name +
-          "' cannot continue: " + kvstore::words_for_lost(event.servers);
+  over_ = "worker '" + options_.self.name + "' cannot continue: " + event.problem;
 }
 
 void StoreClient::renumbered(std::uint64_t incarnation) {

@@ -73,9 +73,6 @@ struct Epoch {
   // Whether that is a later process of a member. It may vote for the former one, which is gone.
   bool has_successor(const MemberId& member) const;
   std::size_t servers_taking_part() const;  // those that are not down
-  // Nobody is in it: only tells the workers of the run before that it is over
-  // (WorkerEngine::RunOver). A run begins with workers.
-  bool tells_end() const { return number > 0 && number == run && workers.empty(); }
   std::size_t members() const { return workers.size() + at_end.size() + servers_taking_part(); }
 };
 

@@ -138,10 +138,14 @@ enum class AnswerKind : std::uint8_t {
   // To a worker that wants to take part; of no slice:
   other_settings = 16,  // Beat::settings
   // To be tried again: by another process that takes part; or, where `step` is not 0, by a former
-  // one with that number, which no longer answers (WorkerEngine::Renumbered).
+  // one with that number, which no longer answers (WorkerEngine::Renumbered). The latter to servers
+  // as well.
   name_taken = 17,
   // To a worker whose beat shows that it has not heard of the last snapshot; of no slice.
   snapshot_begun = 18,
+  // To a worker of run `version` in epoch `step` of it, or in an earlier one: it cannot continue,
+  // because servers were started again; of no slice.
+  run_over = 19,
 };
 constexpr bool is_refusal(AnswerKind kind) {
   return kind == AnswerKind::other_settings || kind == AnswerKind::name_taken;
@@ -161,7 +165,7 @@ struct Answer {
   // that is higher.
   std::uint64_t version = 0;
   SharedBytes values;                  // null for kinds without a value
-  std::string problem;                 // one line, if it is an error
+  std::string problem;                 // one line, if it is an error, or of a run that is over
   std::uint32_t snapshot = 0;          // the last snapshot that the server knows of
   std::optional<MemoryPlace> place{};  // instead of the values, on the wire
 };

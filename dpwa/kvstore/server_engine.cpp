@@ -23,18 +23,14 @@ constexpr bool is_one_of = (std::is_same_v<Type, Types> || ...);
 // Snapshots are counted one by one: no beat can use up their numbers.
 constexpr std::uint32_t most_snapshots_ahead = 1 << 20;
 
-// An epoch of another run without a snapshot, which these servers began again: a worker of the last
-// run takes it for WorkerEngine::RunOver.
-Epoch epoch_after(const Epoch& last, const std::vector<std::string>& begun_again) {
-  Epoch over;
-  over.number = over.run = last.number + 1;
-  over.servers = last.servers;
-  for (ServerEntry& server : over.servers) {
-    const bool again = std::ranges::count(begun_again, server.id.name) > 0;
-    if (again) ++server.id.incarnation;
-    server.state = again ? ServerState::up : ServerState::down;
-  }
-  return over;
+// To the workers of the run whose last epoch this is.
+Answer run_over(const Epoch& last, const std::vector<std::string>& started_again) {
+  Answer answer;
+  answer.kind = AnswerKind::run_over;
+  answer.version = last.run;
+  answer.step = last.number;
+  answer.problem = words_for_lost(started_again);
+  return answer;
 }
 
 }  // namespace
@@ -164,45 +160,28 @@ std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint no
   return answer;
 }
 
-std::optional<Answer> ServerEngine::later_number(const MemberId& worker, TimePoint now) const {
-  const auto known = watch_.known_above(worker, /*is_server=*/false, now);
-  if (!known || epoch().has(worker)) return std::nullopt;
+// To a process that comes before another one of its name, which no longer answers: it takes a later
+// number. None: it does not.
+std::optional<Answer> ServerEngine::later_number(const MemberId& process, TimePoint now) const {
+  const bool is_server = epoch().server(process.name).has_value();
+  const auto known = watch_.known_above(process, is_server, now);
+  if (!known || epoch().has(process)) return std::nullopt;
   Answer answer;
   answer.kind = AnswerKind::name_taken;
   answer.step = *known;
   answer.version = epoch().number;
-  answer.problem = "a former process of worker '" + worker.name +
+  answer.problem = std::string("a former process of ") + (is_server ? "server" : "worker") + " '" +
+                   process.name +
                    "' has a later number than this one, as if it had started later; the clock of "
                    "this machine was set back, or is behind";
   return answer;
 }
 
-// Whether this process comes before another one of its name, which no longer answers. It is told,
-// and takes a later number. A server learns it from an epoch that is none.
-bool ServerEngine::is_outdated(const MemberId& from, TimePoint now) {
-  const auto place = epoch().server(from.name);
-  if (!place) {
-    auto answer = later_number(from, now);
-    if (!answer) return false;
-    outgoing_.push_back({from.name, 0, *std::move(answer)});
-    return true;
-  }
-  const auto known = watch_.known_above(from, /*is_server=*/true, now);
-  if (!known || epoch().has(from)) return false;
-  Epoch none;
-  none.run = epoch().number;
-  none.servers = epoch().servers;
-  none.servers[*place].id.incarnation = *known;
-  outgoing_.push_back({from.name, 0, EpochNews{std::move(none)}});
-  return true;
-}
-
-// A server that has taken part learns from the epoch itself that it does no more.
-void ServerEngine::note_later_process(const Epoch& epoch) {
-  const auto place = epoch.server(self().name);
-  if (member_ || !place || epoch.servers[*place].id.incarnation <= self().incarnation) return;
-  const std::uint64_t known =
-      std::max({epoch.servers[*place].id.incarnation, epoch.number, epoch.run});
+// A server that has taken part learns from the epoch itself that it does no more. `known`: the
+// highest number in use.
+void ServerEngine::note_later_process(std::uint64_t incarnation, std::uint64_t known) {
+  if (member_ || incarnation <= self().incarnation) return;
+  known = std::max(known, incarnation);
   if (!incarnation_after(known, self().incarnation)) return;
   outdated_by_ = known;
   deposed_ = true;
@@ -251,16 +230,16 @@ void ServerEngine::end_run(const MemberId& from, const Epoch& last, TimePoint no
   const bool goes_on = has_snapshot && !watch_.others_are_in(ended_, now);
   watch_.follow(goes_on ? ended_ : Epoch{}, now);
   if (!stock_.listed || goes_on || last.server(from.name)) return;
-  outgoing_.push_back({from.name, 0, EpochNews{epoch_after(ended_, {self().name})}});
+  outgoing_.push_back({from.name, 0, run_over(ended_, {self().name})});
 }
 
 // Workers that wait for values that nobody has would wait for ever.
 void ServerEngine::tell_lost(TimePoint now) {
   const std::vector<std::string> lost = started_again(now);
   if (lost.empty()) return;
-  const EpochNews news{epoch_after(epoch(), lost)};
-  for (const WorkerEntry& worker : epoch().workers) outgoing_.push_back({worker.id.name, 0, news});
-  for (const MemberId& worker : epoch().at_end) outgoing_.push_back({worker.name, 0, news});
+  const Answer over = run_over(epoch(), lost);
+  for (const WorkerEntry& worker : epoch().workers) outgoing_.push_back({worker.id.name, 0, over});
+  for (const MemberId& worker : epoch().at_end) outgoing_.push_back({worker.name, 0, over});
   // Those that wait to be admitted, perhaps since before this was known.
   for (const MemberId& member : watch_.hears(now)) {
     if (epoch().server(member.name) || epoch().has(member)) continue;
@@ -292,7 +271,11 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Beat>) {
-          if (!agrees(from, content) || is_outdated(from, now)) return;
+          if (!agrees(from, content)) return;
+          if (auto answer = later_number(from, now)) {
+            outgoing_.push_back({from.name, 0, *std::move(answer)});
+            return;
+          }
           // The others may wait to learn that this server hears it too.
           if (watch_.heard(from, content, now)) beaten_ = TimePoint::min();
           const std::uint32_t known = shard_.snapshot();
@@ -306,8 +289,10 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           epochs_.compare(from.name, content.epoch);
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
-          if (content.epoch.tells_end() || !believes(from, content.epoch)) return;
-          note_later_process(content.epoch);
+          if (!believes(from, content.epoch)) return;
+          if (const auto place = content.epoch.server(self().name))
+            note_later_process(content.epoch.servers[*place].id.incarnation,
+                               std::max(content.epoch.number, content.epoch.run));
           if (deposed_) return;
           if (has_lost_values_of(content.epoch)) return end_run(from, content.epoch, now);
           if (epochs_.receive(from, content, now)) take_up_epoch(now);
@@ -323,7 +308,10 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
         } else if constexpr (is_one_of<Content, Init, Push, Pull, StateMessage>) {
           epochs_.compare(from.name, content.epoch);
           shard_.receive(from, tag, std::move(content), now);
-        } else if constexpr (!std::is_same_v<Content, Answer>) {
+        } else if constexpr (std::is_same_v<Content, Answer>) {
+          if (content.kind == AnswerKind::name_taken && epoch().server(from.name))
+            note_later_process(content.step, content.version);
+        } else {
           epochs_.compare(from.name, content.epoch);
           shard_.receive(from, std::move(content), now);
         }

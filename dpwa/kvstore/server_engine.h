@@ -120,9 +120,8 @@ class ServerEngine {
   void take_up_epoch(TimePoint now);
   void take_up_loaded();
   bool agrees(const MemberId& from, const Beat& beat);
-  std::optional<Answer> later_number(const MemberId& worker, TimePoint now) const;
-  bool is_outdated(const MemberId& from, TimePoint now);
-  void note_later_process(const Epoch& epoch);
+  std::optional<Answer> later_number(const MemberId& process, TimePoint now) const;
+  void note_later_process(std::uint64_t incarnation, std::uint64_t known);
   bool has_listened(TimePoint now) const;
   bool may_vote(TimePoint now) const;
   bool believes(const MemberId& from, const Epoch& epoch) const;

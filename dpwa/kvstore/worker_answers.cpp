@@ -145,6 +145,18 @@ void WorkerEngine::pull_answered(Requests::iterator request, Answer& answer) {
   }
 }
 
+bool WorkerEngine::is_over(const Answer& answer) const {
+  const Epoch& own = epochs_.installed();
+  return answer.kind == AnswerKind::run_over && own.number > 0 && own.run == answer.version &&
+         own.number <= answer.step && !keys_.empty();
+}
+
+void WorkerEngine::end_run(std::string problem) {
+  over_ = true;
+  takes_part_ = false;
+  events_.push_back(RunOver{std::move(problem)});
+}
+
 // The servers that were started again and have lost the values of this worker's keys.
 std::optional<std::vector<std::string>> WorkerEngine::lost_servers(const Epoch& epoch) const {
   const Epoch& own = epochs_.installed();

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "dpwa/kvstore/lost_words.h"
 #include "dpwa/kvstore/slices.h"
 
 namespace dpwa::kvstore {
@@ -318,6 +319,10 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;
         if constexpr (std::is_same_v<Content, Answer>) {
+          if (content.kind == AnswerKind::run_over) {
+            if (is_over(content)) end_run(std::move(content.problem));
+            return;
+          }
           if (is_refusal(content.kind)) return refused(content);
           snapshot_ = std::max(snapshot_, content.snapshot);
           // An answer of an earlier epoch: the request has been sent again.
@@ -333,15 +338,9 @@ void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           passed_ = content.count;
           events_.push_back(Passed{passed_});
         } else if constexpr (std::is_same_v<Content, EpochNews>) {
-          if (auto lost = lost_servers(content.epoch)) {
-            over_ = true;
-            takes_part_ = false;
-            events_.push_back(RunOver{*std::move(lost)});
-            return;
-          }
+          if (const auto lost = lost_servers(content.epoch)) return end_run(words_for_lost(*lost));
           const std::uint64_t run = epochs_.installed().run;
           const bool first = epochs_.installed().number == 0;
-          if (content.epoch.tells_end()) return;
           if (epochs_.receive(from, content, now))
             take_up_epoch(!first && epochs_.installed().run != run);
         } else if constexpr (std::is_constructible_v<EpochMessage, Content>) {

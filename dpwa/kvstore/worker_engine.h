@@ -114,10 +114,10 @@ class WorkerEngine {
     // Not 0: the servers were started again, and a new run has begun with this snapshot.
     std::uint32_t snapshot = 0;
   };
-  // These servers were started again and have no snapshot that the run could go on from: values and
+  // Servers were started again and have no snapshot that the run could go on from: values and
   // states of the optimizer are lost. Nothing is sent or taken after it.
   struct RunOver {
-    std::vector<std::string> servers;
+    std::string problem;  // in words
   };
   struct Created {
     SliceId slice;
@@ -232,8 +232,10 @@ class WorkerEngine {
   void take_up_epoch(bool new_run);
   void end_part(std::uint32_t snapshot);
   void refused(Answer& answer);
+  bool is_over(const Answer& answer) const;
   // The servers that an epoch of another run says to be started again, without a snapshot.
   std::optional<std::vector<std::string>> lost_servers(const Epoch& epoch) const;
+  void end_run(std::string problem);
   static Failed failed(const Request& request, Answer& answer);
   void answered(std::uint64_t tag, Answer& answer);
   void refused_by_old_epoch(const MemberId& from, std::uint64_t tag, const Answer& answer);

@@ -166,7 +166,7 @@ void fields(Side& side, Of<Side, kvstore::Pull>& message) {
 template <typename Side>
 void fields(Side& side, Of<Side, kvstore::Answer>& message) {
   all(side, message.epoch, message.slice);
-  side.choice(message.kind, kvstore::AnswerKind::created, kvstore::AnswerKind::snapshot_begun,
+  side.choice(message.kind, kvstore::AnswerKind::created, kvstore::AnswerKind::run_over,
               "kind of an answer");
   all(side, message.step, message.version, message.snapshot);
   std::string problem = message.problem.substr(0, max_reason_bytes);

@@ -22,7 +22,7 @@ using enum MessageType;
 constexpr std::array<Row, 21> rows{{
     // type            worker to server, server to server, server to worker
     {kv_init, yes, no, no},        {kv_push, yes, no, no},          {kv_pull, yes, no, no},
-    {kv_answer, no, no, yes},      {kv_forward, no, yes, no},       {kv_sync, no, yes, no},
+    {kv_answer, no, yes, yes},     {kv_forward, no, yes, no},       {kv_sync, no, yes, no},
     {kv_copy, no, yes, no},        {kv_stored, no, yes, no},        {kv_want, no, yes, no},
     {kv_beat, yes, yes, no},       {kv_ballot, no, yes, yes},       {kv_promise, yes, yes, no},
     {kv_proposal, no, yes, yes},   {kv_vote, yes, yes, no},         {kv_epoch, yes, yes, yes},

@@ -75,12 +75,18 @@ struct Returned {
     }
     return false;
   }
-  std::optional<Epoch> told(const std::string& worker) {
+  template <class Content>
+  std::optional<Content> told(const std::string& worker) {
     for (Outgoing& each : engine.take()) {
-      auto* news = std::get_if<EpochNews>(&each.message);
-      if (each.to == worker && news != nullptr) return news->epoch;
+      auto* content = std::get_if<Content>(&each.message);
+      if (each.to == worker && content != nullptr) return *std::move(content);
     }
     return std::nullopt;
+  }
+  // That the run is over.
+  std::optional<Answer> told_end(const std::string& worker) {
+    auto answer = told<Answer>(worker);
+    return answer && answer->kind == AnswerKind::run_over ? answer : std::nullopt;
   }
 
   ServerEngine engine;
@@ -118,9 +124,9 @@ TEST_CASE(
   CHECK(server.engine.shard().view(slice)->round == 50);
 
   WorkerEngine worker = worker_in(old_epoch());
-  const auto news = server.told("w1");
+  const auto news = server.told<EpochNews>("w1");
   REQUIRE(news);
-  worker.receive({"s1", 1000}, 0, EpochNews{*news}, start);
+  worker.receive({"s1", 1000}, 0, *news, start);
   const auto events = worker.take_events();
   REQUIRE(events.size() == 2);
   CHECK(std::get<WorkerEngine::LeftOut>(events[0]).snapshot == 3);
@@ -159,18 +165,18 @@ TEST_CASE("a new run has a higher number than the old one, also if the clock was
 TEST_CASE("without a snapshot the workers are told that the run is over, and a new one can begin") {
   Returned server;
   server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch()}, start);
-  CHECK_FALSE(server.told("w1"));  // it has not looked yet
+  CHECK_FALSE(server.told_end("w1"));  // it has not looked yet
   server.begin_empty();
   server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch()}, start);
-  const auto over = server.told("w1");
+  const auto over = server.told_end("w1");
   REQUIRE(over);
   CHECK(server.engine.epoch().number == 0);
 
   WorkerEngine worker = worker_in(old_epoch());
-  worker.receive({"s1", 1000}, 0, EpochNews{*over}, start);
+  worker.receive({"s1", 1000}, 0, *over, start);
   const auto events = worker.take_events();
   REQUIRE(events.size() == 1);
-  CHECK(std::get<WorkerEngine::RunOver>(events[0]).servers == std::vector<std::string>{"s1"});
+  CHECK(std::get<WorkerEngine::RunOver>(events[0]).problem == words_for_lost({"s1"}));
   worker.tick(start + milliseconds(1000));
   CHECK(worker.take(start + milliseconds(1000)).empty());
   CHECK_FALSE(worker.takes_part());
@@ -191,10 +197,10 @@ TEST_CASE("a run of which another server still has its part is over, snapshot or
   Returned server(false, {"s1", "s2"});
   server.engine.set_stock({snapshot}, true);
   server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch({"s1", "s2"})}, start);
-  CHECK_FALSE(server.told("w1"));  // s2 may have been started again, too
+  CHECK_FALSE(server.told_end("w1"));  // s2 may have been started again, too
   server.engine.receive({"s2", 7}, 0, Beat{900, 50, false, false, 0, 0, {}}, start);
   server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch({"s1", "s2"})}, start);
-  CHECK(server.told("w1"));
+  CHECK(server.told_end("w1"));
 }
 
 TEST_CASE("with replicas a server that comes back takes the epoch of the others") {
@@ -203,7 +209,7 @@ TEST_CASE("with replicas a server that comes back takes the epoch of the others"
   CHECK(server.engine.epoch().number == 900);
   CHECK(server.engine.ended().number == 0);
   server.engine.tick(start + milliseconds(300));
-  CHECK_FALSE(server.told("w1"));
+  CHECK_FALSE(server.told_end("w1"));
 }
 
 TEST_CASE("with replicas the run is over once both holders of a slice were started again") {
@@ -212,11 +218,11 @@ TEST_CASE("with replicas the run is over once both holders of a slice were start
     server.engine.receive({"w1", 3}, 0, EpochNews{old_epoch({"s1", "s2"})}, start);
     // It has not heard of s2, which may have had the values since.
     server.engine.tick(start + milliseconds(300));
-    CHECK_FALSE(server.told("w1"));
+    CHECK_FALSE(server.told_end("w1"));
     const TimePoint heard = start + milliseconds(900);
     server.engine.receive({"s2", 1001}, 0, Beat{epoch_of_s2, 0, false, false, 0, 0, {}}, heard);
     server.engine.tick(start + milliseconds(1300));
-    return server.told("w1");
+    return server.told_end("w1");
   };
   CHECK_FALSE(told_when(902));  // it was filled, in an epoch that this server will hear of
   const auto over = told_when(0);
@@ -225,10 +231,10 @@ TEST_CASE("with replicas the run is over once both holders of a slice were start
   worker.receive({"s1", 7}, 0, EpochNews{old_epoch({"s1", "s2"})}, start);
   worker.init(Key(1), spec, {});
   worker.take_events();
-  worker.receive({"s1", 1000}, 0, EpochNews{*over}, start);
+  worker.receive({"s1", 1000}, 0, *over, start);
   const auto events = worker.take_events();
   REQUIRE(events.size() == 1);
-  CHECK(std::get<WorkerEngine::RunOver>(events[0]).servers == std::vector<std::string>{"s1", "s2"});
+  CHECK(std::get<WorkerEngine::RunOver>(events[0]).problem == words_for_lost({"s1", "s2"}));
 }
 
 TEST_CASE("the line of a lost run names one server or several") {

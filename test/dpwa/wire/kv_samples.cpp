@@ -83,6 +83,11 @@ std::vector<Sample> kv_samples() {
   begun.epoch = 5;
   begun.kind = kvstore::AnswerKind::snapshot_begun;
   begun.snapshot = 7;
+  kvstore::Answer over;
+  over.kind = kvstore::AnswerKind::run_over;
+  over.step = 9;
+  over.version = 3;
+  over.problem = "server 's1' was started again";
 
   kvstore::Push push_mapped = plain;
   push_mapped.place = {3, 0x0102030405, 4'000'000, 6};
@@ -140,6 +145,7 @@ std::vector<Sample> kv_samples() {
       {"kv_answer_refused", refused},
       {"kv_answer_name_taken", taken},
       {"kv_answer_snapshot_begun", begun},
+      {"kv_answer_run_over", over},
       {"kv_beat_active", active},
       {"kv_forward", forward},
       {"kv_sync", kvstore::Sync{5, number, 43, 4}},
