@@ -1,14 +1,9 @@
 #include "adapters/common/host_copies.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-
-#include <cstdint>
-#include <memory>
-#include <utility>
 
 #include "dpwa/base/invariant.h"
 #include "dpwa/log/log.h"
@@ -27,14 +22,6 @@ at::Tensor host_view(std::span<const std::byte> bytes, const at::Tensor& like) {
 }
 
 }  // namespace
-
-AlignedBuffer pinned_memory(std::size_t bytes) {
-  at::Tensor pinned = at::empty({static_cast<std::int64_t>(bytes)},
-                                at::TensorOptions(at::kByte).pinned_memory(true));
-  pinned.zero_();
-  auto* data = static_cast<std::byte*>(pinned.mutable_data_ptr());
-  return AlignedBuffer(std::shared_ptr<std::byte>(data, [pinned](std::byte*) {}), bytes);
-}
 
 HostCopies::HostCopies(at::Device device)
     : device_(device),

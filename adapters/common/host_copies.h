@@ -7,13 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "dpwa/snapshot/aligned_buffer.h"
-
 namespace dpwa {
-
-// Zeroed host memory that an accelerator copies to and from by itself. Throws c10::Error where no
-// accelerator is.
-AlignedBuffer pinned_memory(std::size_t bytes);
 
 // Copies between an accelerator and pinned host memory, in the order of the calls, on a side stream
 // beside the training stream (the current one of the device): neither the program nor the device

@@ -8,7 +8,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "adapters/common/flat_parameters.h"
-#include "adapters/common/host_copies.h"
+#include "adapters/common/pinned_memory.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -43,8 +43,8 @@ DeviceParameters::~DeviceParameters() {
   }
 }
 
-AlignedBuffer DeviceParameters::allocate(std::size_t bytes) {
-  return pinned_memory(bytes);
+AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
+  return pinned_memory(bytes, shared);
 }
 
 c10::Stream DeviceParameters::training_stream() const {

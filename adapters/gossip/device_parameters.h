@@ -22,7 +22,7 @@ class DeviceParameters : public Parameters {
   DeviceParameters& operator=(const DeviceParameters&) = delete;
 
   const Manifest& manifest() const override { return flat_.manifest(); }
-  AlignedBuffer allocate(std::size_t bytes) override;
+  AlignedBuffer allocate(std::size_t bytes, bool shared) override;
   void copy_out(std::span<std::byte> snapshot) override;
   void blend(const Landing& landing, double factor) override;
   void assign(std::span<const std::byte> snapshot) override;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/common/pinned_memory.h"
 #include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/snapshot/finite.h"

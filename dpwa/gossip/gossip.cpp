@@ -120,7 +120,9 @@ void Gossip::start_after(Duration waited) {
   if (config_.gossip.ledger && factor >= PairLedger::least_factor) options.ledger_factor = factor;
   options.block_shares = state_.block_shares();
   options.now = now_;
-  options.allocate = [this](std::size_t bytes) { return parameters_.allocate(bytes); };
+  options.allocate = [this](std::size_t bytes, bool shared) {
+    return parameters_.allocate(bytes, shared);
+  };
   node_ = std::make_unique<GossipNode>(config_, parameters_.manifest(), std::move(options));
   passes_.emplace(parameters_, node_->local().store);
   for (auto& handler : handlers_) node_->endpoint().server().add(std::move(handler));

@@ -89,7 +89,7 @@ std::unique_ptr<LocalNode> local_node(const Config& config, Manifest manifest,
   auto local = std::make_unique<LocalNode>(
       config.cluster, config.self, options.incarnation, peer_names(config), std::move(manifest),
       config.transport.chunk_bytes,
-      config.transport.same_host ? shared_where_possible(options.allocate) : options.allocate,
+      [&](std::size_t bytes) { return options.allocate(bytes, config.transport.same_host); },
       config.transport.checksum, members_of(config, options));
   local->codec = config.transport.encoding;
   local->now = options.now;
@@ -105,7 +105,9 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
   static_cast<ChunkOptions&>(options) = config.transport;
   options.staleness = config.gossip;
   options.firewall = config.gossip.firewall;
-  options.allocate = node.allocate;
+  options.allocate = [allocate = node.allocate](std::size_t bytes) {
+    return allocate(bytes, /*shared=*/false);
+  };
   options.now = node.now;
   return options;
 }

@@ -4,7 +4,9 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
@@ -17,6 +19,7 @@
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/node/endpoint.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 
 namespace dpwa {
@@ -29,7 +32,8 @@ class GossipNode {
  public:
   struct Options : PullRunOptions {
     std::uint64_t incarnation = 0;  // above that of every earlier start of this node
-    BufferAllocator allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); };
+    // As of Parameters.
+    std::function<AlignedBuffer(std::size_t bytes, bool shared)> allocate = AlignedBuffer::of_host;
     TimeSource now = std::chrono::steady_clock::now;  // as in ClientOptions
   };
 

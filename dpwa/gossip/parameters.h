@@ -15,8 +15,11 @@ class Parameters {
   virtual ~Parameters() = default;
   virtual const Manifest& manifest() const = 0;
 
-  // Memory for snapshots and for what lands: pinned where an accelerator copies to and from it.
-  virtual AlignedBuffer allocate(std::size_t bytes) { return AlignedBuffer(bytes); }
+  // Memory for snapshots and for what lands, page-locked where an accelerator copies to and from
+  // it. `shared`: other processes of this host are to map it, where that is possible.
+  virtual AlignedBuffer allocate(std::size_t bytes, bool shared) {
+    return AlignedBuffer::of_host(bytes, shared);
+  }
 
   // Begins to copy the parameters, as they are at this moment, into `snapshot`. The parameters may
   // change as soon as it returns; `snapshot` is complete once settled() is true.

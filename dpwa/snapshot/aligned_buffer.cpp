@@ -95,14 +95,17 @@ AlignedBuffer AlignedBuffer::shared(std::size_t bytes) {
   if (file == nullptr) return AlignedBuffer(bytes);
   AlignedBuffer buffer(std::shared_ptr<std::byte>(file, file->data()), bytes);
   buffer.file_ = std::move(file);
-  buffer.foreign_ = false;
   return buffer;
 }
 
-BufferAllocator shared_where_possible(BufferAllocator allocate) {
-  const bool foreign = allocate(1).foreign();
-  if (foreign) return allocate;
-  return [](std::size_t bytes) { return AlignedBuffer::shared(bytes); };
+void AlignedBuffer::keep(std::shared_ptr<void> owner) {
+  struct Both {
+    std::shared_ptr<std::byte> memory;
+    std::shared_ptr<void> owner;  // ends first
+  };
+  std::byte* const data = memory_.get();
+  const auto both = std::make_shared<Both>(Both{std::move(memory_), std::move(owner)});
+  memory_ = std::shared_ptr<std::byte>(both, data);
 }
 
 }  // namespace dpwa

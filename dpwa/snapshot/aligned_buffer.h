@@ -34,31 +34,31 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t bytes);
   // Memory from elsewhere, e.g. pinned for an accelerator's copies.
   AlignedBuffer(std::shared_ptr<std::byte> memory, std::size_t bytes)
-      : memory_(std::move(memory)), bytes_(bytes), foreign_(true) {}
+      : memory_(std::move(memory)), bytes_(bytes) {}
 
   // Plain memory of this process, as above.
   static AlignedBuffer plain(std::size_t bytes) { return AlignedBuffer(bytes); }
   // Memory that other processes of this host can map (memory_file.h), or plain memory where the
   // system refuses it. Throws std::bad_alloc.
   static AlignedBuffer shared(std::size_t bytes);
+  // The latter or the former.
+  static AlignedBuffer of_host(std::size_t bytes, bool shared) {
+    return shared ? AlignedBuffer::shared(bytes) : plain(bytes);
+  }
 
   std::span<std::byte> bytes() { return {memory_.get(), bytes_}; }
   std::span<const std::byte> bytes() const { return {memory_.get(), bytes_}; }
   MemoryFile* file() const { return file_.get(); }  // null: memory of this process alone
-  bool foreign() const { return foreign_; }         // memory from elsewhere
+
+  // `owner` lives as long as the memory is used, and ends before the memory is freed.
+  void keep(std::shared_ptr<void> owner);
 
  private:
   std::shared_ptr<std::byte> memory_;
   std::size_t bytes_ = 0;
   std::shared_ptr<MemoryFile> file_;
-  bool foreign_ = false;
 };
 
 using BufferAllocator = std::function<AlignedBuffer(std::size_t bytes)>;
-
-// An allocator of shared memory in place of one of plain memory. An allocator of memory from
-// elsewhere, e.g. pinned for an accelerator, is returned unchanged. Asks `allocate` for one byte to
-// find out which it is.
-BufferAllocator shared_where_possible(BufferAllocator allocate);
 
 }  // namespace dpwa

@@ -30,7 +30,9 @@ using torch::nn::Module;
 class Unpinned : public DeviceParameters {
  public:
   using DeviceParameters::DeviceParameters;
-  AlignedBuffer allocate(std::size_t bytes) override { return AlignedBuffer(bytes); }
+  AlignedBuffer allocate(std::size_t bytes, bool shared) override {
+    return AlignedBuffer::of_host(bytes, shared);
+  }
 };
 
 std::shared_ptr<Module> module_of_every_kind(std::uint64_t seed) {

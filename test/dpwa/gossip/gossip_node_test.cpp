@@ -25,7 +25,7 @@ TEST_CASE("a reload that changes timeout_ms changes how long a reply may take") 
   config.gossip.timeout = std::chrono::hours(1);
   GossipNode::Options options;
   options.incarnation = 7;
-  options.allocate = test::plain_memory;
+  options.allocate = [](std::size_t bytes, bool) { return test::plain_memory(bytes); };
   GossipNode node(config, test::vector_manifest(elements), std::move(options));
   node.start();
   SnapshotStore& store = node.local().store;

@@ -168,17 +168,20 @@ TEST_CASE("a store is shareable only if every buffer is") {
   CHECK(SnapshotStore(64, 4096, mixed).files().empty());
 }
 
-TEST_CASE("plain memory is replaced by shared memory, memory from elsewhere is left alone") {
-  const auto shared = shared_where_possible([](std::size_t bytes) { return AlignedBuffer(bytes); });
-  CHECK(shared(1000).file() != nullptr);
-  CHECK(shared(1000).bytes().size() == 1000);
-
-  static std::byte pinned[1000];
-  const auto elsewhere = shared_where_possible([](std::size_t bytes) {
-    return AlignedBuffer(std::shared_ptr<std::byte>(pinned, [](std::byte*) {}), bytes);
-  });
-  CHECK(elsewhere(1000).file() == nullptr);
-  CHECK(elsewhere(1000).bytes().data() == pinned);
+TEST_CASE("what keeps memory usable ends before the memory, with the last owner") {
+  bool mapped = true;
+  bool ended = false;
+  std::byte data[64];
+  AlignedBuffer buffer(std::shared_ptr<std::byte>(data, [&](std::byte*) { mapped = false; }), 64);
+  buffer.keep(std::shared_ptr<void>(data, [&](void*) { ended = mapped; }));
+  CHECK(buffer.bytes().data() == data);
+  AlignedBuffer moved = std::move(buffer);
+  CHECK_FALSE(ended);
+  moved = {};
+  CHECK(ended);
+  CHECK_FALSE(mapped);
+  CHECK(AlignedBuffer::of_host(1000, /*shared=*/true).file() != nullptr);
+  CHECK(AlignedBuffer::of_host(1000, /*shared=*/false).file() == nullptr);
 }
 
 namespace {
