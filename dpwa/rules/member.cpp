@@ -1,7 +1,10 @@
 #include "dpwa/rules/member.h"
 
+#include <algorithm>
 #include <bit>
+#include <span>
 #include <tuple>
+#include <utility>
 
 #include "dpwa/base/random.h"
 
@@ -19,32 +22,29 @@ std::uint64_t digest_of(const MemberClaim& claim) {
 }
 
 void MemberNews::add(std::size_t member) {
-  remove(member);
-  told_.emplace(member, 0U);
-  order_.emplace(0U, member);
-  DPWA_INVARIANT(told_.size() == order_.size(), "each news is told in one place of the order",
-                 told_.size(), order_.size());
+  if (member >= told_.size()) told_.resize(member + 1, nothing);
+  size_ += told_[member] == nothing ? 1 : 0;
+  told_[member] = 0;
 }
 
 void MemberNews::remove(std::size_t member) {
-  const auto told = told_.find(member);
-  if (told == told_.end()) return;
-  const std::size_t ordered = order_.erase({told->second, member});
-  DPWA_INVARIANT(ordered == 1, "news has the place of the times that it was told", member,
-                 told->second);
-  told_.erase(told);
+  if (member >= told_.size() || told_[member] == nothing) return;
+  told_[member] = nothing;
+  --size_;
 }
 
 std::vector<std::size_t> MemberNews::take(std::size_t most, unsigned limit) {
+  if (empty()) return {};
+  std::vector<std::pair<unsigned, std::size_t>> order;  // times told, member
+  order.reserve(size_);
+  for (std::size_t member = 0; member < told_.size(); ++member)
+    if (told_[member] != nothing) order.emplace_back(told_[member], member);
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(most, order.size()));
+  std::partial_sort(order.begin(), end, order.end());
   std::vector<std::size_t> taken;
-  for (auto it = order_.begin(); it != order_.end() && taken.size() < most; ++it)
-    taken.push_back(it->second);
-  for (const std::size_t member : taken) {
-    const unsigned times = told_.at(member) + 1;
-    remove(member);
-    if (times >= limit) continue;
-    told_.emplace(member, times);
-    order_.emplace(times, member);
+  for (const auto& [times, member] : std::span(order.begin(), end)) {
+    taken.push_back(member);
+    if (++told_[member] >= limit) remove(member);
   }
   return taken;
 }

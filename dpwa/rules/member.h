@@ -2,14 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
-#include <utility>
 #include <vector>
 
-#include "dpwa/base/invariant.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa {
@@ -96,25 +92,26 @@ bool supersedes(const MemberClaim& claim, const MemberClaim& held);
 // the same for two tables with the same running processes. Not cryptographic.
 std::uint64_t digest_of(const MemberClaim& claim);
 
-// The members of which there is something to tell. Each is told a bounded number of times, those
-// told least first, so that fresh news is not held up by old (SWIM, section 4.1). At most one entry
-// a member. Pure; one owner, one thread.
+// The members of which there is something to tell, by their places in the table. Each is told a
+// bounded number of times, those told least first, so that fresh news is not held up by old (SWIM,
+// section 4.1). At most one entry a member. Pure; one owner, one thread.
 class MemberNews {
  public:
   void add(std::size_t member);  // afresh: its count begins at 0
   void remove(std::size_t member);
   // Up to `most` members, told once more now; those told `limit` times are dropped.
   std::vector<std::size_t> take(std::size_t most, unsigned limit);
-  bool empty() const { return order_.empty(); }
-  std::size_t size() const { return order_.size(); }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
 
   // How often news is told among `nodes` nodes: so often that all but a few hear of it.
   static unsigned limit(std::size_t nodes);
 
  private:
-  friend struct InvariantTest<MemberNews>;
-  std::set<std::pair<unsigned, std::size_t>> order_;  // times told, member
-  std::unordered_map<std::size_t, unsigned> told_;    // of those in order_
+  static constexpr unsigned nothing = ~0U;
+
+  std::vector<unsigned> told_;  // times, by member; `nothing`: there is nothing to tell
+  std::size_t size_ = 0;
 };
 
 }  // namespace dpwa

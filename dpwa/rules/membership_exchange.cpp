@@ -58,6 +58,7 @@ void Membership::add_part(MemberExchange& exchange, std::uint32_t part) const {
   if (parts == 0) return;
   const std::size_t from = part % parts * part_size;
   const std::size_t to = std::min(members_.size(), from + part_size);
+  exchange.claims.reserve(exchange.claims.size() + to - from);
   for (std::size_t place = from; place < to; ++place) {
     const Member& member = members_[place];
     const bool known = !member.claim.name.empty() && member.claim.incarnation != 0;

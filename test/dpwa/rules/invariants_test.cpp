@@ -31,12 +31,6 @@ struct InvariantTest<DistanceBound> {
 };
 
 template <>
-struct InvariantTest<MemberNews> {
-  static void tell_more(MemberNews& news) { news.order_.emplace(3, 99); }
-  static void forget_order(MemberNews& news) { news.order_.clear(); }
-};
-
-template <>
 struct InvariantTest<Membership> {
   static void forget_running(Membership& table) { table.running_ = 0; }
   static void forget_unmet(Membership& table) { table.unmet_.clear(); }
@@ -83,15 +77,6 @@ TEST_CASE("the rules of distances guard their windows") {
   CHECK(breaks("the own model is one of those to choose from", [] { choose_final_models({}, 0); }));
   Firewall firewall({}, 3);
   CHECK(breaks("a distance is of a block of the model", [&] { firewall.judge(0, max_blocks, 1); }));
-}
-
-TEST_CASE("news of members has one place in its order") {
-  MemberNews news;
-  news.add(1);
-  InvariantTest<MemberNews>::tell_more(news);
-  CHECK(breaks("each news is told in one place of the order", [&] { news.add(2); }));
-  InvariantTest<MemberNews>::forget_order(news);
-  CHECK(breaks("news has the place of the times that it was told", [&] { news.remove(1); }));
 }
 
 TEST_CASE("a member has one place of the table") {
