@@ -11,6 +11,17 @@ constexpr auto moment = std::chrono::nanoseconds(1);
 
 }  // namespace
 
+template <class Action>
+void World::in_process(std::size_t process, Action&& action) {
+  Process& in = *processes_[process];
+  if (!in.alive) return;
+  if (in.frozen) {
+    in.backlog.emplace_back(std::forward<Action>(action));
+  } else {
+    action();
+  }
+}
+
 TimePoint Environment::now() const {
   return world_.now_ + world_.machines_[world_.processes_[process_]->machine].clock;
 }
@@ -73,7 +84,14 @@ Duration World::up_to(Duration most) {
 }
 
 void World::schedule(TimePoint at, std::function<void()> action) {
-  events_.push({at, order_++, std::move(action)});
+  if (free_actions_.empty()) {
+    free_actions_.push_back(actions_.size());
+    actions_.emplace_back();
+  }
+  const std::size_t place = free_actions_.back();
+  free_actions_.pop_back();
+  actions_[place] = std::move(action);
+  events_.push({at, order_++, place});
 }
 
 std::size_t World::add_machine(const std::string& name, Start start) {
@@ -187,16 +205,6 @@ void World::heal() {
   }
 }
 
-void World::in_process(std::size_t process, std::function<void()> action) {
-  Process& in = *processes_[process];
-  if (!in.alive) return;
-  if (in.frozen) {
-    in.backlog.push_back(std::move(action));
-  } else {
-    action();
-  }
-}
-
 bool World::is_cut(const Machine& from, std::size_t to) const {
   const auto cut = from.cut.find(to);
   return (cut != from.cut.end() && cut->second) || now_ < from.hidden ||
@@ -224,14 +232,16 @@ void World::send(std::size_t from, const std::string& to, std::function<void(Pro
   TimePoint& last = sender.last[receiver];
   last = std::max(last + moment, now_ + options_.delay + up_to(jitter));
   schedule(last, [this, from, receiver, message = std::move(message),
-                  refused = std::move(refused)] {
+                  refused = std::move(refused)]() mutable {
     // What a process sent just before its end may be lost with the connection.
     if (!processes_[from]->alive && random_.bernoulli(.5)) return;
     const std::size_t process = machines_[receiver].process;
     if (refused && !processes_[process]->alive &&
         !is_cut(machines_[receiver], processes_[from]->machine))
       return schedule(now_ + options_.delay, [this, from, refused] { in_process(from, refused); });
-    in_process(process, [this, process, message] { message(*processes_[process]->program); });
+    in_process(process, [this, process, message = std::move(message)] {
+      message(*processes_[process]->program);
+    });
   });
 }
 
@@ -253,7 +263,9 @@ void World::run(Duration time) {
   const TimePoint until = now_ + time;
   while (!events_.empty() && events_.top().at <= until) {
     now_ = events_.top().at;
-    const auto action = std::move(const_cast<Event&>(events_.top()).action);
+    const std::size_t place = events_.top().action;
+    const auto action = std::exchange(actions_[place], {});
+    free_actions_.push_back(place);
     events_.pop();
     ++done_;
     action();

@@ -8,6 +8,7 @@
 #include <memory>
 #include <queue>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -130,18 +131,19 @@ class World {
     bool frozen = false;
     std::unique_ptr<Environment> environment;
     std::unique_ptr<Program> program;
-    std::vector<std::function<void()>> backlog;  // while it is frozen
-    std::map<std::size_t, TimePoint> last;       // arrival, by receiver
+    std::vector<std::function<void()>> backlog;       // while it is frozen
+    std::unordered_map<std::size_t, TimePoint> last;  // arrival, by receiver
     struct Write {
       std::string file;
       std::any content;
     };
     std::map<std::uint64_t, Write> writes;  // under way
   };
+  // What it does is kept apart from it, so that the queue moves little.
   struct Event {
     TimePoint at;
     std::uint64_t order = 0;
-    std::function<void()> action;
+    std::size_t action = 0;  // in actions_
   };
   struct Later {
     bool operator()(const Event& a, const Event& b) const {
@@ -150,7 +152,8 @@ class World {
   };
 
   void schedule(TimePoint at, std::function<void()> action);
-  void in_process(std::size_t process, std::function<void()> action);
+  template <class Action>
+  void in_process(std::size_t process, Action&& action);
   void send(std::size_t from, const std::string& to, std::function<void(Program&)> message,
             std::function<void()> refused);
   bool is_cut(const Machine& from, std::size_t to) const;
@@ -165,9 +168,11 @@ class World {
   std::uint64_t order_ = 0;
   std::uint64_t done_ = 0;
   std::priority_queue<Event, std::vector<Event>, Later> events_;
+  std::vector<std::function<void()>> actions_;
+  std::vector<std::size_t> free_actions_;  // places
   std::vector<Machine> machines_;
   std::vector<std::unique_ptr<Process>> processes_;  // the first is none
-  std::map<std::string, std::size_t> by_name_;
+  std::unordered_map<std::string, std::size_t> by_name_;
 };
 
 }  // namespace dpwa::world
