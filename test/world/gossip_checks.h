@@ -1,19 +1,14 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <vector>
 
-namespace dpwa::world::testing {
+#include "test/world/conduct.h"
 
-struct Model {
-  std::array<double, 4> values{};
-  std::uint64_t origin = 0;  // the initial weights that it descends from
-  std::uint64_t last = 0;    // it is what a node ended with, by a number of its own
-};
+namespace dpwa::world::testing {
 
 // What must never happen among the nodes of a gossip, told by them. No node sees this.
 class GossipChecks {
@@ -37,7 +32,7 @@ class GossipChecks {
   std::uint64_t numbers_ = 0;
   std::map<std::uint64_t, std::uint64_t> origin_of_;  // by lineage
   std::set<std::uint64_t> trained_;                   // lineages
-  std::map<std::set<std::uint64_t>, std::array<double, 4>> means_;
+  std::map<std::set<std::uint64_t>, std::vector<double>> means_;
   std::map<std::string, std::size_t> ends_;
   std::vector<std::string> problems_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/random.h"
 #include "interpolation/registry.h"
 
 namespace dpwa::world::testing {
@@ -13,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr double factor = .5;
+constexpr Duration between_ticks = 500ms;
 
 std::uint64_t microseconds(TimePoint time) {
   return static_cast<std::uint64_t>(time.time_since_epoch() / 1us);
@@ -21,60 +22,88 @@ std::uint64_t microseconds(TimePoint time) {
 
 }  // namespace
 
+Model Conduct::initial(Random& random) {
+  Model model{.values = std::vector<double>(4)};
+  for (double& value : model.values) value = random.normal(0, 1);
+  return model;
+}
+
+Duration Conduct::next_step(Random& random) {
+  return std::chrono::duration_cast<Duration>(step_time * random.uniform(.9, 1.1));
+}
+
+void Conduct::train(Model& model, Random& random) {
+  for (double& value : model.values) value += .05 * (1 - value) + .01 * random.normal(0, 1);
+}
+
 GossipMember::GossipMember(Environment& environment, const GossipOptions& options,
-                           GossipChecks& checks)
+                           GossipChecks& checks, Conduct& conduct)
     : environment_(environment),
       options_(options),
       checks_(checks),
+      conduct_(conduct),
       random_(environment.random().next()),
       incarnation_(microseconds(environment.now()) + 1),
       position_(static_cast<std::size_t>(std::ranges::find(options.names, environment.name()) -
                                          options.names.begin())),
       engine_(make_engine()),
-      members_(claim_of(environment.name()), others(), options.membership),
+      members_(make_members()),
       members_random_(random_.next()),
       trainer_(make_trainer()) {
-  model_.origin = checks_.next_number();
-  for (double& value : model_.values) value = random_.normal(0, 1);
+  model_ = conduct.initial(random_);
+  if (model_.origin == 0) model_.origin = checks_.next_number();
   const std::any kept = environment_.read("checkpoint");
-  if (kept.has_value()) restore(std::any_cast<const Kept&>(kept));
-  environment_.after(500ms, [this] { tick(); });
-  begin();
+  if (kept.has_value()) {
+    restore(std::any_cast<const Kept&>(kept));
+  } else if (conduct.kept) {
+    restore(*conduct.kept);
+  }
+  environment_.after(between_ticks, [this] { tick(); });
+  if (conduct.begins_at_once) {
+    if (!resumed_) trainer_.replace(0, 1);
+    const auto first = conduct.step_time * random_.uniform(0, 1);
+    environment_.after(std::chrono::duration_cast<Duration>(first), [this] { begin_training(); });
+  } else if (conduct.starts) {
+    begin();
+  }
 }
 
 PullEngine GossipMember::make_engine() {
-  PullEngineOptions options;
+  PullEngineOptions options = options_.pulls;
   options.seed = random_.next();
-  options.ledger_factor = factor;
-  std::vector<std::string> peers;
-  for (const MemberClaim& other : others()) peers.push_back(other.name);
+  options.block_shares = options_.trainer.block_shares;
+  if (options_.ledger) options.ledger_factor = options_.factor;
+  std::vector<std::string> peers = options_.names;
+  std::erase(peers, environment_.name());
   return {options, peers};
 }
 
 TrainerState GossipMember::make_trainer() {
-  TrainerOptions options;
+  TrainerOptions options = options_.trainer;
   options.of_file = !joins();
   options.start_wait = options_.start_wait;
   options.timeout = options_.timeout;
-  auto policy = interpolation_registry().make("constant", {{"value", factor}});
+  auto policy = interpolation_registry().make("constant", {{"value", options_.factor}});
   return {options, GuardedInterpolation(std::move(policy), 0), random_};
 }
 
+// Each node at an address of its own.
 MemberClaim GossipMember::claim_of(const std::string& name) const {
   MemberClaim claim;
   claim.name = name;
-  const auto place = std::ranges::find(options_.names, name) - options_.names.begin();
-  claim.addresses = {"10.0.0." + std::to_string(1 + place)};
-  claim.port = 1;
+  const std::uint64_t place = hash_of(name);
+  claim.addresses = {"10.0." + std::to_string(place >> 16 & 255) + '.' +
+                     std::to_string(place >> 24 & 255)};
+  claim.port = static_cast<std::uint16_t>(1 + place % 65535);
   if (name == environment_.name()) claim.incarnation = incarnation_;
   return claim;
 }
 
-std::vector<MemberClaim> GossipMember::others() const {
-  std::vector<MemberClaim> claims;
+Membership GossipMember::make_members() const {
+  std::vector<MemberClaim> others;
   for (const std::string& name : options_.names)
-    if (name != environment_.name()) claims.push_back(claim_of(name));
-  return claims;
+    if (name != environment_.name()) others.push_back(claim_of(name));
+  return {claim_of(environment_.name()), std::move(others), options_.membership};
 }
 
 std::set<std::string> GossipMember::running() const {
@@ -87,7 +116,7 @@ std::set<std::string> GossipMember::running() const {
 // Its incarnation is raised before anybody has heard of it.
 void GossipMember::restore(const Kept& kept) {
   incarnation_ = std::max(incarnation_, kept.incarnation + 1);
-  members_ = Membership(claim_of(environment_.name()), others(), options_.membership);
+  members_ = make_members();
   members_random_ = Random(random_.next());
   model_ = kept.model;
   trainer_.restore(kept.clock, kept.lineage);
@@ -97,68 +126,88 @@ void GossipMember::restore(const Kept& kept) {
 }
 
 void GossipMember::publish(const Progress& progress) {
-  const std::uint64_t version = published_.progress.version + 1;
-  published_ = {progress, model_};
-  published_.progress.version = version;
+  const std::uint64_t version = published_->progress.version + 1;
+  const auto fresh = std::make_shared<Snapshot>(Snapshot{progress, model_});
+  fresh->progress.version = version;
+  published_ = fresh;
   checks_.published(environment_.name(), progress.lineage, model_, trains());
 }
 
 // --- the network
 
-void GossipMember::call(const std::string& to, Query query, Duration timeout, Answered answered) {
+void GossipMember::call(const std::string& to, GossipQuery query, Duration timeout,
+                        Answered answered) {
+  const std::uint64_t id = ++last_query_;
   query.from = environment_.name();
   query.incarnation = incarnation_;
-  query.id = ++last_query_;
-  queries_.emplace(query.id, std::move(answered));
-  const auto end = [this, id = query.id](const Reply& reply) {
-    auto found = queries_.extract(id);
-    if (!found.empty()) found.mapped()(reply);
-  };
-  Reply nothing;
-  nothing.failure = PeerFailure::unreachable;
-  Reply late = nothing;
-  late.late = true;
-  environment_.after(timeout, [end, late] { end(late); });
+  query.id = id;
+  queries_.emplace(id, std::move(answered));
+  environment_.after(timeout, [this, id] {
+    if (queries_.contains(id)) end_call(id, {.failure = PeerFailure::unreachable, .late = true});
+  });
   environment_.send(
-      to, [query](Program& there) { static_cast<GossipMember&>(there).serve(query); },
-      [end, nothing] { end(nothing); });
+      to,
+      [query = std::move(query)](Program& there) {
+        static_cast<GossipMember&>(there).serve(query);
+      },
+      [this, id] { end_call(id, {.failure = PeerFailure::unreachable}); });
 }
 
-void GossipMember::serve(const Query& query) {
-  members_.heard(query.from, query.incarnation, now());
-  engine_.called(query.from, query.incarnation);
-  std::uint64_t& known = callers_[query.from];
-  const bool is_new = std::exchange(known, query.incarnation) != query.incarnation;
-  Reply reply = reply_to(query);
-  reply.incarnation = incarnation_;
-  reply.state = state_;
-  if (!query.pull) reply.snapshot.progress = published_.progress;
-  environment_.send(query.from, [reply, query](Program& there) {
-    auto& caller = static_cast<GossipMember&>(there);
-    if (caller.incarnation_ != query.incarnation) return;
-    auto found = caller.queries_.extract(query.id);
-    if (!found.empty()) found.mapped()(reply);
-  });
+// Unless it has ended.
+void GossipMember::end_call(std::uint64_t id, const GossipReply& reply) {
+  const auto found = queries_.extract(id);
+  if (!found.empty()) found.mapped()(reply);
+}
+
+void GossipMember::serve(const GossipQuery& query) {
+  GossipReply reply;
+  reply.failure = conduct_.turns_away(query.from);
+  bool is_new = false;
+  if (!reply.failure) {
+    members_.heard(query.from, query.incarnation, now());
+    engine_.called(query.from, query.incarnation);
+    std::uint64_t& known = callers_[query.from];
+    is_new = std::exchange(known, query.incarnation) != query.incarnation;
+    reply = reply_to(query);
+    reply.incarnation = incarnation_;
+    reply.state = state_;
+    reply.progress = published_->progress;
+  }
+  const std::optional<Duration> held_back = conduct_.answers(query, reply);
+  if (held_back == Duration::zero()) {
+    answer(query.from, query.incarnation, query.id, std::move(reply));
+  } else if (held_back) {
+    environment_.after(*held_back,
+                       [this, to = query.from, process = query.incarnation, id = query.id,
+                        reply = std::move(reply)] { answer(to, process, id, reply); });
+  }
   if (is_new && waiting_) begin_again();
 }
 
-GossipMember::Reply GossipMember::reply_to(const Query& query) {
+void GossipMember::answer(const std::string& to, std::uint64_t process, std::uint64_t id,
+                          GossipReply reply) {
+  environment_.send(to, [process, id, reply = std::move(reply)](Program& there) {
+    auto& caller = static_cast<GossipMember&>(there);
+    if (caller.incarnation_ == process) caller.end_call(id, reply);
+  });
+}
+
+GossipReply GossipMember::reply_to(const GossipQuery& query) {
   if (query.pull) return snapshot_for(*query.pull, query.from);
-  Reply reply;
+  GossipReply reply;
   if (!query.members) return reply;
-  Membership& membership = members_;
-  membership.merge(query.from, query.incarnation, *query.members, now());
-  reply.members = membership.answer(query.from, *query.members, now());
+  members_.merge(query.from, query.incarnation, *query.members, now());
+  reply.members = members_.answer(query.from, *query.members, now());
   return reply;
 }
 
 // As examine_pull() and note_served() of the real node.
-GossipMember::Reply GossipMember::snapshot_for(const Pull& pull, const std::string& from) {
-  const Progress& progress = published_.progress;
-  Reply reply;
+GossipReply GossipMember::snapshot_for(const GossipQuery::Pull& pull, const std::string& from) {
+  const Progress& progress = published_->progress;
+  GossipReply reply;
   if (pull.taken) stated_[from] = *pull.taken;
   const bool begins_with_them = pull.full && progress.lineage != 0;
-  if (progress.version == 0 || (state_ == State::joining && !begins_with_them)) {
+  if (progress.version == 0 || (state_ == GossipState::joining && !begins_with_them)) {
     reply.failure = PeerFailure::not_ready;
   } else if (pull.known_version != 0 && pull.known_version == progress.version) {
     reply.failure = PeerFailure::unchanged;
@@ -168,7 +217,7 @@ GossipMember::Reply GossipMember::snapshot_for(const Pull& pull, const std::stri
   } else {
     reply.snapshot = published_;
     if (pull.for_final && progress.final) served_.insert(from);
-    if (!pull.for_final && pull.full && state_ != State::joining)
+    if (!pull.for_final && pull.full && state_ != GossipState::joining)
       given_[from] = {now(), progress.lineage};
   }
   return reply;
@@ -179,13 +228,13 @@ void GossipMember::tick() {
   for (const MemberClaim& member : members_.to_ask(now(), members_random_)) {
     if (probed_.insert(member.name).second) probe(member.name);
   }
-  environment_.after(500ms, [this] { tick(); });
+  environment_.after(between_ticks, [this] { tick(); });
 }
 
 void GossipMember::probe(const std::string& name) {
-  Query query;
+  GossipQuery query;
   query.members = members_.request(name, now());
-  call(name, query, 5 * options_.timeout, [this, name](const Reply& reply) {
+  call(name, std::move(query), 5 * options_.timeout, [this, name](const GossipReply& reply) {
     probed_.erase(name);
     Membership& membership = members_;
     if (reply.failure) return membership.failed(name, now());
@@ -198,9 +247,9 @@ void GossipMember::probe(const std::string& name) {
 void GossipMember::exchange_members(const std::string& with) {
   Membership& membership = members_;
   if (!membership.exchange_is_due(with, now())) return;
-  Query query;
+  GossipQuery query;
   query.members = members_.request(with, now());
-  call(with, query, options_.timeout, [this, with](const Reply& reply) {
+  call(with, std::move(query), options_.timeout, [this, with](const GossipReply& reply) {
     if (!reply.failure) members_.merge_answer(with, reply.incarnation, reply.members, now());
   });
 }
@@ -219,15 +268,17 @@ void GossipMember::greet(Greeted greeted) {
       Work{std::vector<PeerAnswer>(members.size()), peers.size(), std::move(greeted)});
   for (const PeerId peer : peers) {
     const std::string name = members[peer].claim.name;
-    call(name, {}, options_.timeout, [this, work, peer, name](const Reply& reply) {
+    call(name, {}, options_.timeout, [this, work, peer, name](const GossipReply& reply) {
       PeerAnswer& answer = work->answers[peer];
       answer.asked = true;
       answer.failure = reply.failure;
+      answer.detail = reply.detail;
+      answer.refuses_name = reply.refuses_name;
       if (reply.failure && reply.late) answer.failure = PeerFailure::timed_out;
-      answer.joining = reply.state == State::joining;
-      answer.finished = reply.state == State::finished;
-      answer.lineage = reply.snapshot.progress.lineage;
-      answer.clock = reply.snapshot.progress.clock;
+      answer.joining = reply.state == GossipState::joining;
+      answer.finished = reply.state == GossipState::finished;
+      answer.lineage = reply.progress.lineage;
+      answer.clock = reply.progress.clock;
       if (!reply.failure) members_.reached(name, reply.incarnation, now());
       if (--work->missing > 0) return;
       for (std::size_t i = 0; i < work->answers.size(); ++i) {
@@ -250,9 +301,9 @@ void GossipMember::visit(Greeted greeted) {
   };
   const auto work = std::make_shared<Work>(Work{{}, std::move(greeted)});
   for (const std::string& name : options_.names) {
-    Query query;
+    GossipQuery query;
     query.members = members_.request(name, now());
-    call(name, query, options_.timeout, [this, work, name](const Reply& reply) {
+    call(name, std::move(query), options_.timeout, [this, work, name](const GossipReply& reply) {
       PeerAnswer& answer = work->answers.emplace_back();
       answer.asked = true;
       answer.failure = reply.failure;
@@ -268,10 +319,11 @@ void GossipMember::visit(Greeted greeted) {
 }
 
 void GossipMember::hear_others() {
-  const Membership& membership = members_;
-  for (const PeerId peer : membership.changed_since(members_version_))
-    engine_.take_up(peer, membership.members()[peer]);
-  members_version_ = membership.version();
+  if (members_version_ != members_.version()) {
+    for (const PeerId peer : members_.changed_since(members_version_))
+      engine_.take_up(peer, members_.members()[peer]);
+    members_version_ = members_.version();
+  }
   for (const auto& [peer, taken] : std::exchange(stated_, {}))
     engine_.stated(peer, callers_[peer], taken);
 }
@@ -285,55 +337,63 @@ void GossipMember::begin_round(const RoundSpec& round, RoundOver over) {
 
 void GossipMember::advance() {
   hear_others();
-  auto action = engine_.next(published_.progress.clock, now());
+  auto action = engine_.next(published_->progress.clock, now());
   if (const auto* wait = std::get_if<PullEngine::Wait>(&action)) {
     environment_.after(wait->time, [this] { advance(); });
   } else if (const auto* ask = std::get_if<PullEngine::Ask>(&action)) {
     attempt(*ask);
   } else {
-    const RoundOver over = std::exchange(round_over_, {});
-    over(std::get<Arrival>(action));
+    const auto& arrival = std::get<Arrival>(action);
+    conduct_.ended_round(arrival);
+    std::exchange(round_over_, {})(arrival);
   }
 }
 
 void GossipMember::attempt(const PullEngine::Ask& ask) {
   const std::string peer = engine_.table().name(ask.peer);
-  Query query;
+  GossipQuery query;
   query.pull = {exchange_.whole_model, exchange_.for_final_average, ask.known_version, {}};
   if (exchange_.blends()) query.pull->taken = ask.taken;
   exchange_members(peer);
-  call(peer, query, ask.left, [this, peer, ask](const Reply& reply) {
-    Reply known = reply;
-    const bool other_process = ask.known_incarnation != reply.incarnation;
-    if (reply.failure == PeerFailure::unchanged && other_process)
-      known.failure = PeerFailure::not_ready;  // a version of another process
-    attempted(peer, known);
-  });
+  call(peer, std::move(query), ask.left,
+       [this, peer, known = ask.known_incarnation](const GossipReply& reply) {
+         if (reply.failure != PeerFailure::unchanged || known == reply.incarnation)
+           return attempted(peer, reply);
+         GossipReply of_another = reply;  // a version of another process
+         of_another.failure = PeerFailure::not_ready;
+         attempted(peer, of_another);
+       });
 }
 
-void GossipMember::attempted(const std::string& peer, const Reply& reply) {
+void GossipMember::attempted(const std::string& peer, const GossipReply& reply) {
   Answer answer;
   answer.failure = reply.failure;
+  answer.detail = reply.detail;
+  answer.refuses_name = reply.refuses_name;
   answer.incarnation = reply.incarnation;
-  answer.keeps_ledger = true;
+  answer.keeps_ledger = options_.ledger;
   if (!answer.failure) {
-    answer.progress = reply.snapshot.progress;
-    answer.failure = engine_.head(answer.progress, published_.progress.lineage);
+    answer.progress = reply.snapshot->progress;
+    answer.failure = engine_.head(answer.progress, published_->progress.lineage);
   }
   if (!answer.failure) {
-    landed_ = {reply.snapshot.model, published_.model};
+    landed_ = {reply.snapshot, published_};
+    const std::vector<double>& theirs = landed_.peer->model.values;
+    const std::vector<double>& own = landed_.own->model.values;
     kernels::PassStats stats;
-    for (std::size_t i = 0; i < landed_.own.values.size(); ++i)
-      stats.squared_distance += std::pow(landed_.peer.values[i] - landed_.own.values[i], 2);
-    engine_.landed(answer, stats, published_.progress);
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+      stats.finite = stats.finite && std::isfinite(theirs[i]);
+      stats.squared_distance += std::pow(theirs[i] - (own.empty() ? 0 : own[i]), 2);
+    }
+    engine_.landed(answer, stats, published_->progress);
   }
   const auto settled = engine_.settle(answer, reply.late, /*may_overflow=*/false, now());
-  engine_.take_log();
-  Membership& membership = members_;
+  conduct_.settled(peer, settled.failure);
+  conduct_.logged(engine_.take_log());
   if (settled.silent) {
-    membership.failed(peer, now());
+    members_.failed(peer, now());
   } else if (reply.incarnation != 0) {
-    membership.reached(peer, reply.incarnation, now());
+    members_.reached(peer, reply.incarnation, now());
   }
   advance();
 }

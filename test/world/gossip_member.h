@@ -1,7 +1,6 @@
 #pragma once
 
 #include <any>
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "dpwa/engine/final_average.h"
@@ -17,19 +17,24 @@
 #include "dpwa/engine/trainer_state.h"
 #include "dpwa/rules/membership.h"
 #include "dpwa/world/world.h"
+#include "test/world/conduct.h"
 #include "test/world/gossip_checks.h"
 
 namespace dpwa::world::testing {
 
 struct GossipOptions {
-  std::vector<std::string> names;         // of the cluster file
-  std::string joins;                      // one that the file does not name; empty: none
-  std::map<std::string, Duration> steps;  // by name
+  std::vector<std::string> names;  // of the cluster file; a node that it does not name joins
   Duration timeout = std::chrono::milliseconds(100);
   Duration start_wait = std::chrono::seconds(2);
   Duration finish_wait = std::chrono::seconds(2);
-  unsigned steps_to_checkpoint = 25;
+  std::uint32_t min_nodes = 1;
+  unsigned steps_to_checkpoint = 25;  // 0: none is kept
   MembershipOptions membership;
+  TrainerOptions trainer;
+  PullEngineOptions pulls;
+  double factor = .5;
+  bool ledger = true;
+  bool fresh_only = true;  // see TrainerState::fresh_for
   // All nodes end after the step under way.
   bool ends = false;
 };
@@ -39,54 +44,27 @@ struct GossipOptions {
 // starts from them.
 class GossipMember : public Program {
  public:
-  GossipMember(Environment& environment, const GossipOptions& options, GossipChecks& checks);
+  GossipMember(Environment& environment, const GossipOptions& options, GossipChecks& checks,
+               Conduct& conduct);
 
-  bool trains() const { return state_ == State::training; }
-  bool over() const { return over_; }
+  bool trains() const { return state_ == GossipState::training; }
   double clock() const { return trainer_.clock(); }
   std::uint64_t lineage() const { return trainer_.lineage(); }
   std::uint64_t blends() const { return blends_; }
+  Model& model() { return model_; }
+  PullEngine& engine() { return engine_; }
+  Membership& members() { return members_; }
+  const Progress& published() const { return published_->progress; }
   // The nodes that it holds to run, itself not.
   std::set<std::string> running() const;
+  // Says so to a few others, and ends.
+  void leave();
 
  private:
-  enum class State : std::uint8_t { joining, training, finished };
-  struct Snapshot {
-    Progress progress;
-    Model model;
-  };
-  struct Pull {
-    bool full = false;
-    bool for_final = false;
-    std::uint64_t known_version = 0;
-    std::optional<std::uint16_t> taken;
-  };
-  struct Query {
-    std::string from;
-    std::uint64_t incarnation = 0;
-    std::uint64_t id = 0;
-    // At most one of them; neither: a greeting.
-    std::optional<Pull> pull;
-    std::optional<MemberExchange> members;
-  };
-  struct Reply {
-    std::optional<PeerFailure> failure;
-    std::uint64_t incarnation = 0;  // 0: nobody has answered
-    bool late = false;
-    State state = State::joining;
-    Snapshot snapshot;
-    MemberExchange members;
-  };
-  using Answered = std::function<void(const Reply&)>;
-  struct Kept {
-    Model model;
-    double clock = 0;
-    std::uint64_t lineage = 0;
-    std::uint64_t incarnation = 0;
-  };
+  using Answered = std::function<void(const GossipReply&)>;
   struct Landed {
-    Model peer;
-    Model own;  // that it was compared with
+    std::shared_ptr<const Snapshot> peer;
+    std::shared_ptr<const Snapshot> own;  // that it was compared with
   };
   using RoundOver = std::function<void(const Arrival&)>;
   using Greeted = std::function<void(const std::vector<PeerAnswer>&)>;
@@ -95,16 +73,18 @@ class GossipMember : public Program {
   bool joins() const { return position_ == options_.names.size(); }
   NodePlace place() const;
   MemberClaim claim_of(const std::string& name) const;
-  std::vector<MemberClaim> others() const;
+  Membership make_members() const;
   PullEngine make_engine();
   TrainerState make_trainer();
   void publish(const Progress& progress);
 
   // --- the network
-  void call(const std::string& to, Query query, Duration timeout, Answered answered);
-  void serve(const Query& query);
-  Reply reply_to(const Query& query);
-  Reply snapshot_for(const Pull& pull, const std::string& from);
+  void call(const std::string& to, GossipQuery query, Duration timeout, Answered answered);
+  void end_call(std::uint64_t id, const GossipReply& reply);
+  void serve(const GossipQuery& query);
+  void answer(const std::string& to, std::uint64_t process, std::uint64_t id, GossipReply reply);
+  GossipReply reply_to(const GossipQuery& query);
+  GossipReply snapshot_for(const GossipQuery::Pull& pull, const std::string& from);
   void tick();
   void probe(const std::string& name);
   void exchange_members(const std::string& with);
@@ -113,7 +93,7 @@ class GossipMember : public Program {
   void begin_round(const RoundSpec& round, RoundOver over);
   void advance();
   void attempt(const PullEngine::Ask& ask);
-  void attempted(const std::string& peer, const Reply& reply);
+  void attempted(const std::string& peer, const GossipReply& reply);
   void hear_others();
 
   // --- the trainer
@@ -121,6 +101,7 @@ class GossipMember : public Program {
   void begin();
   void begin_again();
   bool perform(const StartUp::Action& action);
+  void begin_training();
   void step();
   void end_step();
   void absorb();
@@ -129,28 +110,28 @@ class GossipMember : public Program {
   bool perform(const FinalAverage::Action& action);
   void fold(const Model& model, std::size_t count);
   void take_over_at_start(const Arrival& arrival);
-  void leave();
 
   Environment& environment_;
   const GossipOptions& options_;
   GossipChecks& checks_;
+  Conduct& conduct_;
   Random random_;
   std::uint64_t incarnation_;
-  std::size_t position_ = 0;  // among the names
+  const std::size_t position_;  // among the names
   PullEngine engine_;
   Membership members_;
   Random members_random_;
   TrainerState trainer_;
 
   // --- of the network's side
-  State state_ = State::joining;
-  Snapshot published_;
+  GossipState state_ = GossipState::joining;
+  std::shared_ptr<const Snapshot> published_ = std::make_shared<const Snapshot>();
   TimePoint fresh_until_ = TimePoint::max();
   std::uint64_t last_query_ = 0;
-  std::map<std::uint64_t, Answered> queries_;  // without an answer so far
+  std::unordered_map<std::uint64_t, Answered> queries_;  // without an answer so far
   std::uint64_t members_version_ = 0;
   std::set<std::string> probed_;
-  std::map<std::string, std::uint64_t> callers_;
+  std::unordered_map<std::string, std::uint64_t> callers_;
   std::map<std::string, std::uint16_t> stated_;  // with `callers_` as processes
   std::map<std::string, GivenWeights, std::less<>> given_;
   std::set<std::string> served_;  // have the final snapshot
@@ -174,7 +155,6 @@ class GossipMember : public Program {
   Model mean_;
   Model read_;
   std::set<std::uint64_t> folded_;
-  bool over_ = false;
 };
 
 }  // namespace dpwa::world::testing

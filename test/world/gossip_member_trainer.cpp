@@ -19,7 +19,7 @@ constexpr Duration never = 24h;
 NodePlace GossipMember::place() const {
   return {.name = environment_.name(),
           .position = position_,
-          .file_peers = others().size(),
+          .file_peers = options_.names.size() - (joins() ? 0 : 1),
           .joins = joins()};
 }
 
@@ -30,7 +30,9 @@ void GossipMember::begin() {
   if (options.joins) options.join_by = options_.names.front();
   options.rule.start_wait = options_.start_wait;
   options.rule.limit = 2 * options_.start_wait + 4 * options_.timeout;
+  options.rule.min_nodes = options_.min_nodes;
   options.timeout = options_.timeout;
+  options.firewall = options_.pulls.firewall;
   options.new_lineage = random_.next() | 1U;
   options.weights = {trainer_.clock(), trainer_.lineage(), resumed_};
   begun_ = now();
@@ -42,11 +44,12 @@ void GossipMember::begin() {
 void GossipMember::begin_again() {
   waiting_ = false;
   ++waits_;
-  while (perform(start_->next(now(), random_))) start_->take_lines();
+  while (perform(start_->next(now(), random_))) continue;
 }
 
 // Returns whether the next action may follow at once.
 bool GossipMember::perform(const StartUp::Action& action) {
+  for (const TrainerLine& line : start_->take_lines()) conduct_.said(line.text);
   if (std::holds_alternative<StartUp::Visit>(action)) {
     visit([this](const std::vector<PeerAnswer>& answers) {
       start_->visited(answers, now());
@@ -106,17 +109,22 @@ bool GossipMember::perform(const StartUp::Action& action) {
     });
     return false;
   }
-  if (std::holds_alternative<StartUp::Fail>(action)) {
+  if (const auto* fail = std::get_if<StartUp::Fail>(&action)) {
+    conduct_.cannot_begin(fail->line);
     // One that joins needs the weights of others, and is started again.
-    if (!joins())
-      checks_.fail(environment_.name() + " cannot begin: " + std::get<StartUp::Fail>(action).line);
+    if (!joins()) checks_.fail(environment_.name() + " cannot begin: " + fail->line);
     environment_.crash(joins() ? Duration(1s) : never);
     return false;
   }
   start_.reset();
-  state_ = State::training;
-  step();
+  begin_training();
   return false;
+}
+
+void GossipMember::begin_training() {
+  state_ = GossipState::training;
+  conduct_.begun(*this);
+  step();
 }
 
 // A clock that others may be about to confirm is not given up (start_rule.h). That of the peer may
@@ -128,34 +136,34 @@ void GossipMember::take_over_at_start(const Arrival& arrival) {
       looked_, [](const PeerAnswer& each) { return each.failure.has_value(); });
   if (gives_up && !all_answer && now() - begun_ < options_.start_wait)
     checks_.fail(environment_.name() + " gives up its checkpoint before all have answered");
-  model_ = landed_.peer;
+  model_ = landed_.peer->model;
   trainer_.replace(arrival.progress.clock, arrival.progress.lineage);
 }
 
 // As Gossip::update_send(), then the pass over the samples.
 void GossipMember::step() {
+  if (conduct_.stands_still) return environment_.after(conduct_.step_time, [this] { step(); });
   if (arrival_ && !trainer_.blended()) absorb();
   trainer_.step_begins(now());
   publish(trainer_.publish());
   const auto fresh_for = trainer_.fresh_for();
-  fresh_until_ = fresh_for ? now() + *fresh_for : TimePoint::max();
-  if (trainer_.wants_pull(random_) && !round_over_ && !arrival_) {
+  fresh_until_ = fresh_for && options_.fresh_only ? now() + *fresh_for : TimePoint::max();
+  if (trainer_.wants_pull(random_) && conduct_.pulls && !round_over_ && !arrival_) {
     const RoundSpec round = trainer_.plan_pull(random_);
     trainer_.began(round);
     begin_round(round, [this](const Arrival& arrival) { arrival_ = arrival; });
   }
-  const auto time = std::chrono::duration_cast<Duration>(options_.steps.at(environment_.name()) *
-                                                         random_.uniform(.9, 1.1));
-  environment_.after(time, [this] { end_step(); });
+  environment_.after(conduct_.next_step(random_), [this] { end_step(); });
 }
 
 // As Gossip::update_wait().
 void GossipMember::end_step() {
-  for (double& value : model_.values) value += .05 * (1 - value) + .01 * random_.normal(0, 1);
+  conduct_.train(model_, random_);
   if (arrival_ && !trainer_.blended()) absorb();
   trainer_.end_step(static_cast<bool>(round_over_), {});
   trainer_.take_lines();
-  if (++steps_ % options_.steps_to_checkpoint == 0)
+  conduct_.stepped(*this);
+  if (options_.steps_to_checkpoint != 0 && ++steps_ % options_.steps_to_checkpoint == 0)
     environment_.write("checkpoint",
                        Kept{model_, trainer_.clock(), trainer_.lineage(), incarnation_}, [] {});
   if (options_.ends) return begin_end();
@@ -171,13 +179,17 @@ void GossipMember::absorb() {
   }
   const Absorbed what = trainer_.absorb(arrival, others, now());
   if (what == Absorbed::blend) {
-    checks_.blended(environment_.name(), model_, landed_.peer);
-    const double moved = trainer_.blend(arrival, 0);
+    const Model& peer = landed_.peer->model;
+    checks_.blended(environment_.name(), model_, peer);
+    // Blocks of the model are blended in its place, each as a part of all of it.
+    const auto blocks = static_cast<double>(trainer_.block_shares().size());
+    const double moved = trainer_.blend(arrival, 0) / blocks;
     for (std::size_t i = 0; i < model_.values.size(); ++i)
-      model_.values[i] += moved * (landed_.peer.values[i] - landed_.own.values[i]);
+      model_.values[i] += moved * (peer.values[i] - landed_.own->model.values[i]);
     ++blends_;
+    conduct_.blended(arrival);
   } else if (what == Absorbed::adopt) {
-    model_ = landed_.peer;
+    model_ = landed_.peer->model;
     trainer_.take_over(arrival, now());
   }
 }
@@ -213,7 +225,7 @@ bool GossipMember::perform(const FinalAverage::Action& action) {
     model_.last = checks_.next_number();
     publish(progress);
     fresh_until_ = TimePoint::max();
-    state_ = State::finished;
+    state_ = GossipState::finished;
     average_->published(true, now());
     return true;
   }
@@ -233,7 +245,7 @@ bool GossipMember::perform(const FinalAverage::Action& action) {
     begin_round(round_with(pull->peer, exchange, pull->timeout),
                 [this, again](const Arrival& arrival) {
                   const bool landed = arrival.outcome == Outcome::mixed;
-                  read_ = landed_.peer;
+                  if (landed) read_ = landed_.peer->model;
                   average_->pulled(landed ? std::optional(arrival.progress) : std::nullopt,
                                    arrival.outcome == Outcome::busy,
                                    landed ? std::sqrt(arrival.stats.squared_distance) : 0, now());
@@ -269,6 +281,7 @@ bool GossipMember::perform(const FinalAverage::Action& action) {
     environment_.after(wait->time, again);
     return false;
   }
+  checks_.ended(environment_.name(), folded_, model_);
   leave();
   return false;
 }
@@ -284,13 +297,11 @@ void GossipMember::fold(const Model& model, std::size_t count) {
 }
 
 void GossipMember::leave() {
-  checks_.ended(environment_.name(), folded_, model_);
-  over_ = true;
   members_.leave();
   for (const MemberClaim& member : members_.some_running(3, members_random_)) {
-    Query query;
+    GossipQuery query;
     query.members = members_.request(member.name, now());
-    call(member.name, query, options_.timeout, [](const Reply&) {});
+    call(member.name, std::move(query), options_.timeout, [](const GossipReply&) {});
   }
   environment_.after(5ms, [this] { environment_.crash(never); });
 }

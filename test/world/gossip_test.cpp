@@ -20,32 +20,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The first node is as fast as the others, or several times as slow. The last one may join.
-GossipOptions options_of(const Schedule& schedule, std::uint64_t seed) {
-  constexpr Duration usual = 20ms;
-  GossipOptions options;
-  for (std::size_t i = 0; i < schedule.machines; ++i) {
-    const std::string name = "w" + std::to_string(i);
-    const bool joins = seed % 4 == 1 && i > 1 && i + 1 == schedule.machines;
-    if (joins) options.joins = name;
-    if (!joins) options.names.push_back(name);
-    const auto slowness = i == 0 ? static_cast<Duration::rep>(1 + seed % 4 * 3) : 1;
-    options.steps[name] = usual * slowness;
-  }
-  options.membership.suspect = 1s;
-  return options;
-}
-
 class Run {
  public:
   Run(const Schedule& schedule, std::uint64_t seed)
       : schedule_(schedule),
         ends_in_faults_(seed % 3 == 0),
-        options_(options_of(schedule, seed)),
+        last_joins_(seed % 4 == 1 && schedule.machines > 2),
+        conducts_(schedule.machines),
         world_(derive_seed(seed, {3}), {.jitter = schedule.jitter, .disk = schedule.disk}) {
-    for (const auto& [name, step] : options_.steps) {
-      world_.add_machine(name, [this](Environment& environment) {
-        return std::make_unique<GossipMember>(environment, options_, checks_);
+    options_.membership.suspect = 1s;
+    // The first node is as fast as the others, or several times as slow.
+    conducts_[0].step_time *= static_cast<Duration::rep>(1 + seed % 4 * 3);
+    for (std::size_t i = 0; i < schedule.machines; ++i) {
+      const std::string name = "w" + std::to_string(i);
+      if (!joins(i)) options_.names.push_back(name);
+      world_.add_machine(name, [this, i](Environment& environment) {
+        return std::make_unique<GossipMember>(environment, options_, checks_, conducts_[i]);
       });
     }
   }
@@ -67,6 +57,7 @@ class Run {
   const GossipMember* node(std::size_t machine) const {
     return static_cast<const GossipMember*>(world_.program(machine));
   }
+  bool joins(std::size_t machine) const { return last_joins_ && machine + 1 == schedule_.machines; }
   bool has_ended(std::size_t machine) const {
     return machine < schedule_.machines && checks_.ends().contains(world_.name(machine));
   }
@@ -129,7 +120,7 @@ class Run {
     for (std::size_t i = 0; i < schedule_.machines; ++i) before.push_back(node(i)->blends());
     world_.run(5s);
     // The first one may have no more for the others.
-    const auto steps = static_cast<std::uint64_t>(5s / options_.steps.at("w0"));
+    const auto steps = static_cast<std::uint64_t>(5s / conducts_[0].step_time);
     std::set<std::uint64_t> lineages;
     double least = 1e9;
     double most = 0;
@@ -156,10 +147,11 @@ class Run {
       start_all();
     }
     world_.run(4 * options_.finish_wait + 2 * options_.start_wait + 5 * options_.timeout);
-    for (const auto& [name, step] : options_.steps) {
+    for (std::size_t i = 0; i < schedule_.machines; ++i) {
+      const std::string& name = world_.name(i);
       const auto ended = checks_.ends().find(name);
       // One that joins finds nobody once the others are gone.
-      if (ends_in_faults_ && name == options_.joins) continue;
+      if (ends_in_faults_ && joins(i)) continue;
       if (ended == checks_.ends().end()) {
         checks_.fail(name + " does not end");
       } else if (!ends_in_faults_ && ended->second != schedule_.machines) {
@@ -170,8 +162,10 @@ class Run {
 
   const Schedule& schedule_;
   const bool ends_in_faults_;
+  const bool last_joins_;
   GossipOptions options_;
   GossipChecks checks_;
+  std::vector<Conduct> conducts_;  // by machine
   World world_;
 };
 
