@@ -59,6 +59,7 @@ struct Member {
   bool met = false;                        // it has answered this node, wherever
   bool answers = false;                    // the same of the last time that it was asked
   bool told = false;                       // its process has told this node itself where it listens
+  std::uint64_t replaced = 0;  // the process that it has replaced by its own word; 0: none
   std::string told_by;  // the member that told of it first; empty: itself, or it was met since
   // The last statement of that process about itself, or the first that was heard of it.
   std::uint32_t known_refutation = 0;

@@ -114,6 +114,7 @@ void Membership::announce(const MemberClaim& claim, TimePoint now) {
     news_.remove(*place);
     note_change(*place);
   }
+  if (another) member.replaced = member.claim.incarnation;
   if (news) hold(*place, told, now);
   member.told = true;
   member.known_refutation = told.refutation;
@@ -150,6 +151,8 @@ void Membership::hear_claim(const MemberClaim& claim, const std::string& from, T
                             now - member.heard < options_.suspect;
   // Another process under the name of one that has just spoken to this node: it will show itself.
   if (!same_process && member.claim.incarnation != 0 && heard_lately) return;
+  // The process before the present one, which began under an earlier clock: some still hold it.
+  if (claim.incarnation == member.replaced) return;
   // That one is gone says nothing of a process that has spoken itself, under an earlier clock, and
   // still answers.
   const bool answers = member.told && member.failures == 0;
@@ -174,6 +177,7 @@ void Membership::heard(const std::string& name, std::uint64_t incarnation, TimeP
   member.failures = 0;
   member.heard = now;
   if (incarnation != 0 && incarnation != member.claim.incarnation) {
+    member.replaced = member.claim.incarnation;
     MemberClaim claim = member.claim;
     claim.incarnation = incarnation;
     claim.refutation = 0;

@@ -124,6 +124,16 @@ TEST_CASE("a restart is known by its higher incarnation and ends every suspicion
   CHECK(held(membership, "a").incarnation == 2);
 }
 
+TEST_CASE("a restart under an earlier clock is not undone by those that hold the former process") {
+  Membership membership = table();
+  membership.heard("b", 7, start);
+  membership.heard("b", 3, start + seconds(1));
+  membership.merge("a", 1, said_by("a", {claim("b", 7)}), start + seconds(60));
+  CHECK(held(membership, "b").incarnation == 3);
+  membership.merge("a", 1, said_by("a", {claim("b", 8)}), start + seconds(120));
+  CHECK(held(membership, "b").incarnation == 8);
+}
+
 TEST_CASE("a peer that was suspected wrongly takes twice as many failures the next time") {
   Membership membership = table();
   membership.heard("a", 1, start);
