@@ -89,6 +89,8 @@ class World {
   void freeze(std::size_t machine);
   void wake(std::size_t machine);
   void wipe(std::size_t machine);  // its disk
+  // Its clock jumps, as at a start of the machine.
+  void shift_clock(std::size_t machine, Duration by) { machines_[machine].clock += by; }
   // Nothing that `from` sends reaches `to`, or all does again. What is sent meanwhile is lost, or
   // comes late.
   void cut(std::size_t from, std::size_t to, bool is_cut);

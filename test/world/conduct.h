@@ -78,7 +78,7 @@ class Conduct {
   bool begins_at_once = false;  // without a start: with what is kept, or else at clock 0, lineage 1
   bool starts = true;           // false: it has no weights for ever
   bool stands_still = false;    // its trainer does
-  bool pulls = true;
+  bool calls = true;            // false: it sends no request but those of its start and its end
 
   // --- the trainer
   virtual Model initial(Random& random);

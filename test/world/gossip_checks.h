@@ -25,8 +25,11 @@ class GossipChecks {
   const std::vector<std::string>& problems() const { return problems_; }
   // The nodes that have ended, and how many models are in their means.
   const std::map<std::string, std::size_t>& ends() const { return ends_; }
-  // That somebody has trained.
+  // The models that nodes have ended with, by the numbers of those that they are means of.
+  const std::map<std::set<std::uint64_t>, std::vector<double>>& means() const { return means_; }
+  // That somebody has trained, or only shown.
   std::size_t lineages() const { return trained_.size(); }
+  std::size_t shown() const { return origin_of_.size(); }
 
  private:
   std::uint64_t numbers_ = 0;

@@ -16,21 +16,23 @@ namespace dpwa::world::testing {
 // A network without delay.
 constexpr WorldOptions at_once{.delay = {}, .jitter = {}, .disk = {}};
 
-// Nodes that gossip, for a scenario. Node is its Conduct. Names are w0, w1, ...; all that are added
-// before the first start are of the cluster file.
+// Nodes that gossip, for a scenario. Node is its Conduct. Names are w0, w1, ...
 template <class Node>
 class GossipCluster {
  public:
-  GossipCluster(std::uint64_t seed, GossipOptions options, const WorldOptions& world = at_once)
-      : options_(std::move(options)), world_(derive_seed(seed, {4}), world) {}
+  // `seeds`: so many of them are of the cluster file, from the first; the others join.
+  GossipCluster(std::uint64_t seed, GossipOptions options, const WorldOptions& world = at_once,
+                std::size_t seeds = static_cast<std::size_t>(-1))
+      : seeds_(seeds), options_(std::move(options)), world_(derive_seed(seed, {4}), world) {}
 
   // Another node, which does not run yet.
   template <class... Arguments>
   Node& add(Arguments&&... arguments) {
     Node& node =
         *nodes_.emplace_back(std::make_unique<Node>(std::forward<Arguments>(arguments)...));
-    options_.names.push_back("w" + std::to_string(size() - 1));
-    world_.add_machine(options_.names.back(), [this, &node](Environment& environment) {
+    const std::string name = "w" + std::to_string(size() - 1);
+    if (size() <= seeds_) options_.names.push_back(name);
+    world_.add_machine(name, [this, &node](Environment& environment) {
       return std::make_unique<GossipMember>(environment, options_, checks_, node);
     });
     return node;
@@ -52,6 +54,7 @@ class GossipCluster {
   const GossipChecks& checks() const { return checks_; }
 
  private:
+  const std::size_t seeds_;
   GossipOptions options_;
   GossipChecks checks_;
   std::vector<std::unique_ptr<Node>> nodes_;

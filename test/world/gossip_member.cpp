@@ -162,12 +162,11 @@ void GossipMember::end_call(std::uint64_t id, const GossipReply& reply) {
 void GossipMember::serve(const GossipQuery& query) {
   GossipReply reply;
   reply.failure = conduct_.turns_away(query.from);
-  bool is_new = false;
   if (!reply.failure) {
     members_.heard(query.from, query.incarnation, now());
     engine_.called(query.from, query.incarnation);
     std::uint64_t& known = callers_[query.from];
-    is_new = std::exchange(known, query.incarnation) != query.incarnation;
+    new_caller_ |= std::exchange(known, query.incarnation) != query.incarnation;
     reply = reply_to(query);
     reply.incarnation = incarnation_;
     reply.state = state_;
@@ -181,7 +180,7 @@ void GossipMember::serve(const GossipQuery& query) {
                        [this, to = query.from, process = query.incarnation, id = query.id,
                         reply = std::move(reply)] { answer(to, process, id, reply); });
   }
-  if (is_new && waiting_) begin_again();
+  if (new_caller_ && waiting_) end_wait();
 }
 
 void GossipMember::answer(const std::string& to, std::uint64_t process, std::uint64_t id,
@@ -226,7 +225,7 @@ GossipReply GossipMember::snapshot_for(const GossipQuery::Pull& pull, const std:
 void GossipMember::tick() {
   members_.tick(now());
   for (const MemberClaim& member : members_.to_ask(now(), members_random_)) {
-    if (probed_.insert(member.name).second) probe(member.name);
+    if (conduct_.calls && probed_.insert(member.name).second) probe(member.name);
   }
   environment_.after(between_ticks, [this] { tick(); });
 }

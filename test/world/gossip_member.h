@@ -47,12 +47,15 @@ class GossipMember : public Program {
   GossipMember(Environment& environment, const GossipOptions& options, GossipChecks& checks,
                Conduct& conduct);
 
+  TimePoint now() const { return environment_.now(); }
   bool trains() const { return state_ == GossipState::training; }
   double clock() const { return trainer_.clock(); }
   std::uint64_t lineage() const { return trainer_.lineage(); }
   std::uint64_t blends() const { return blends_; }
   Model& model() { return model_; }
+  const Model& model() const { return model_; }
   PullEngine& engine() { return engine_; }
+  const PullEngine& engine() const { return engine_; }
   Membership& members() { return members_; }
   const Progress& published() const { return published_->progress; }
   // The nodes that it holds to run, itself not.
@@ -69,7 +72,6 @@ class GossipMember : public Program {
   using RoundOver = std::function<void(const Arrival&)>;
   using Greeted = std::function<void(const std::vector<PeerAnswer>&)>;
 
-  TimePoint now() const { return environment_.now(); }
   bool joins() const { return position_ == options_.names.size(); }
   NodePlace place() const;
   MemberClaim claim_of(const std::string& name) const;
@@ -100,6 +102,7 @@ class GossipMember : public Program {
   void restore(const Kept& kept);
   void begin();
   void begin_again();
+  void end_wait();
   bool perform(const StartUp::Action& action);
   void begin_training();
   void step();
@@ -147,7 +150,8 @@ class GossipMember : public Program {
   TimePoint begun_{};
   std::vector<PeerAnswer> looked_;  // of the last look
   std::uint64_t waits_ = 0;         // of the start; each ends once
-  bool waiting_ = false;
+  bool waiting_ = false;            // until there is a new caller
+  bool new_caller_ = false;         // since the last wait
   std::optional<Arrival> arrival_;
   std::uint64_t steps_ = 0;
   std::uint64_t blends_ = 0;

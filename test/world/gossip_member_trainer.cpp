@@ -40,6 +40,11 @@ void GossipMember::begin() {
   begin_again();
 }
 
+void GossipMember::end_wait() {
+  new_caller_ = false;
+  begin_again();
+}
+
 // A wait of the start is over, if there was one.
 void GossipMember::begin_again() {
   waiting_ = false;
@@ -103,9 +108,13 @@ bool GossipMember::perform(const StartUp::Action& action) {
   if (const auto* wait = std::get_if<StartUp::Wait>(&action)) {
     const Duration shortest = std::min<Duration>(wait->time, 20ms);
     const std::uint64_t which = waits_;
-    environment_.after(shortest, [this, which] { waiting_ = which == waits_; });
+    environment_.after(shortest, [this, which] {
+      if (which != waits_) return;
+      waiting_ = true;
+      if (new_caller_) end_wait();
+    });
     environment_.after(wait->time, [this, which] {
-      if (which == waits_) begin_again();
+      if (which == waits_) end_wait();
     });
     return false;
   }
@@ -148,7 +157,7 @@ void GossipMember::step() {
   publish(trainer_.publish());
   const auto fresh_for = trainer_.fresh_for();
   fresh_until_ = fresh_for && options_.fresh_only ? now() + *fresh_for : TimePoint::max();
-  if (trainer_.wants_pull(random_) && conduct_.pulls && !round_over_ && !arrival_) {
+  if (trainer_.wants_pull(random_) && conduct_.calls && !round_over_ && !arrival_) {
     const RoundSpec round = trainer_.plan_pull(random_);
     trainer_.began(round);
     begin_round(round, [this](const Arrival& arrival) { arrival_ = arrival; });

@@ -438,7 +438,7 @@ TEST_CASE("nodes that only each other can call stay a part of the whole") {
 TEST_CASE("a node that can be called and does not call starves nobody, and drags nobody along") {
   PaceOptions options;
   PaceCluster cluster(options);
-  cluster.node(0).pulls = false;
+  cluster.node(0).calls = false;
   cluster.run(200);
   cluster.node(0).unit_at = cluster.node(0).steps + 1;
   cluster.count_blends_anew();
