@@ -18,7 +18,7 @@ const char* word_for(const kvstore::Epoch& epoch, const kvstore::MemberId& self)
 
 std::string server_status(const LocalProcess& local, const kvstore::ServerEngine& engine,
                           std::string_view type, std::uint64_t memory_bytes,
-                          const std::optional<SnapshotStatus>& snapshots, TimePoint now) {
+                          const std::optional<kvstore::SnapshotStatus>& snapshots, TimePoint now) {
   const kvstore::Epoch& epoch = engine.epoch();
   const kvstore::ShardEngine& shard = engine.shard();
   const kvstore::ShardCounts& counts = shard.counts();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using kvstore::SnapshotId;
+using kvstore::SnapshotRetention;
 
 constexpr std::string_view complete_ending = ".snapshot";
 constexpr std::string_view ready_ending = ".snapshot.ready";
@@ -152,7 +154,7 @@ SnapshotFolder::Contents SnapshotFolder::look(const std::atomic<bool>& stop) {
 
 std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const Part& part,
                                                  const std::atomic<bool>& stop,
-                                                 const Common& common) {
+                                                 const SnapshotRetention& retention) {
   const fs::path unfinished = folder_ / name_of(head.id, unfinished_ending);
   const fs::path ready = folder_ / name_of(head.id, ready_ending);
   const auto failed = [&](const std::string& why) {
@@ -174,16 +176,13 @@ std::optional<std::string> SnapshotFolder::write(const SnapshotHead& head, const
     return line_of(ready, "may not be on the disk: " + error.message());
   for (const File& file : files(ready_ending)) {
     std::error_code ignored;
-    const bool given_up = file.id.run == head.id.run
-                              ? file.id.number + 1 < head.id.number
-                              : file.id < head.id && common && !common->contains(file.id);
-    if (given_up) fs::remove(file.path, ignored);
+    if (retention.gives_up(file.id, head.id)) fs::remove(file.path, ignored);
   }
   return std::nullopt;
 }
 
-std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::uint32_t keep,
-                                                    const Common& common) {
+std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id,
+                                                    const SnapshotRetention& retention) {
   const fs::path ready = folder_ / name_of(id, ready_ending);
   const fs::path complete = folder_ / name_of(id, complete_ending);
   if (::rename(ready.c_str(), complete.c_str()) != 0) {
@@ -191,17 +190,13 @@ std::optional<std::string> SnapshotFolder::complete(const SnapshotId& id, std::u
   }
   if (const auto error = sync_folder(folder_))
     return line_of(complete, "may not be on the disk: " + error.message());
-  std::set<SnapshotId> usable = {id};
-  for (const File& file : files(complete_ending)) {
-    if (file.id.run == id.run || !common) usable.insert(file.id);
-  }
-  if (common) usable.insert(common->begin(), common->end());
-  usable.erase(std::next(usable.find(id)), usable.end());
-  while (usable.size() > keep) usable.erase(usable.begin());
+  std::set<SnapshotId> all_complete;
+  for (const File& file : files(complete_ending)) all_complete.insert(file.id);
+  const std::set<SnapshotId> kept = retention.kept(all_complete, id);
   std::error_code ignored;  // a file that cannot be removed does no harm
   for (const std::string_view ending : {complete_ending, ready_ending}) {
     for (const File& file : files(ending)) {
-      if (file.id < id && !usable.contains(file.id)) fs::remove(file.path, ignored);
+      if (file.id < id && !kept.contains(file.id)) fs::remove(file.path, ignored);
     }
   }
   remove_damaged(id);

@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "dpwa/kvserver/snapshot_file.h"
+#include "dpwa/kvstore/snapshot_retention.h"
 
 namespace dpwa::kvserver {
 
@@ -40,20 +40,16 @@ class SnapshotFolder {
   // set; the result is then of no use.
   Contents look(const std::atomic<bool>& stop);
 
-  // Snapshots of earlier runs that all servers had at the start; none: not known.
-  using Common = std::optional<std::set<kvstore::SnapshotId>>;
   // Writes this server's part, as a file that is ready. Returns one line about what went wrong; the
-  // file is then removed. Ends early once `stop` is set. Removes parts that would fill this disk
-  // while another server cannot write its own: those that are still only ready, but for the last
-  // two of this run and the `common` ones.
+  // file is then removed. Ends early once `stop` is set. Removes those parts that are only ready
+  // and that `retention` gives up.
   std::optional<std::string> write(const SnapshotHead& head, const Part& part,
                                    const std::atomic<bool>& stop,
-                                   const Common& common = std::nullopt);
+                                   const kvstore::SnapshotRetention& retention);
   // Gives the file the name that says that all servers have their part. Then removes older
-  // snapshots, except the newest `keep - 1` that all servers have, and all damaged files but the
-  // newest. Without `common` all complete ones count.
-  std::optional<std::string> complete(const kvstore::SnapshotId& id, std::uint32_t keep,
-                                      const Common& common = std::nullopt);
+  // snapshots that `retention` does not keep, and all damaged files but the newest.
+  std::optional<std::string> complete(const kvstore::SnapshotId& id,
+                                      const kvstore::SnapshotRetention& retention);
 
   struct Loaded {
     SnapshotHead head;

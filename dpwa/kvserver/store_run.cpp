@@ -122,7 +122,7 @@ StoreRun::~StoreRun() = default;
 
 std::string StoreRun::status() {
   const TimePoint now = SteadyClock::now();
-  std::optional<SnapshotStatus> snapshots;
+  std::optional<kvstore::SnapshotStatus> snapshots;
   if (snapshots_) snapshots = snapshots_->status(now);
   return server_status(endpoint_.local(), engine_,
                        config::name_in(config::kvstore_type_words, config_.kvstore.type),

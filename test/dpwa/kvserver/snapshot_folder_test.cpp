@@ -31,6 +31,7 @@ struct Folder {
 };
 
 const std::atomic<bool> go_on{false};
+const kvstore::SnapshotRetention keep_two{2};
 
 SnapshotHead head_of(const SnapshotId& id) {
   SnapshotHead head = sample_head();
@@ -42,7 +43,7 @@ TEST_CASE("a part is ready once it is written, complete when it is said, and onl
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
   REQUIRE_FALSE(snapshots.problem());
-  CHECK_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on));
+  CHECK_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on, keep_two));
   CHECK(folder.names() == std::set<std::string>{"s2.7.1.snapshot.ready"});
   struct stat status {};
   REQUIRE(::stat((folder.path / "s2.7.1.snapshot.ready").c_str(), &status) == 0);
@@ -51,7 +52,7 @@ TEST_CASE("a part is ready once it is written, complete when it is said, and onl
   CHECK(contents.held == std::vector<SnapshotId>{{7, 1}});
   CHECK_FALSE(contents.had_complete);
 
-  CHECK_FALSE(snapshots.complete({7, 1}, 2));
+  CHECK_FALSE(snapshots.complete({7, 1}, keep_two));
   CHECK(folder.names() == std::set<std::string>{"s2.7.1.snapshot"});
   contents = snapshots.look(go_on);
   CHECK(contents.held == std::vector<SnapshotId>{{7, 1}});
@@ -66,38 +67,12 @@ TEST_CASE("the newest complete snapshots stay, and all that no start would use g
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
   for (const SnapshotId id : {SnapshotId{7, 1}, {7, 2}, {7, 3}, {8, 3}}) {
-    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on));
-    if (id != SnapshotId{7, 3}) REQUIRE_FALSE(snapshots.complete(id, 2));
+    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on, keep_two));
+    if (id != SnapshotId{7, 3}) REQUIRE_FALSE(snapshots.complete(id, keep_two));
   }
   std::ofstream(folder.path / "s1.9.9.snapshot") << "of another server";
   CHECK(folder.names() ==
         std::set<std::string>{"s1.9.9.snapshot", "s2.7.2.snapshot", "s2.8.3.snapshot"});
-}
-
-TEST_CASE("a snapshot that another server lacks takes the place of none that all have") {
-  const Folder folder;
-  SnapshotFolder snapshots(folder.path, sample_head());
-  for (const std::uint32_t number : {7, 8, 9}) {
-    REQUIRE_FALSE(snapshots.write(head_of({5, number}), sample_part(), go_on));
-    REQUIRE_FALSE(snapshots.complete({5, number}, 3));
-  }
-  // The other server's 9 was damaged: all started from 8.
-  const SnapshotFolder::Common common = std::set<SnapshotId>{{5, 7}, {5, 8}};
-  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.complete({6, 9}, 2, common));
-  CHECK(folder.names() == std::set<std::string>{"s2.5.8.snapshot", "s2.6.9.snapshot"});
-  REQUIRE_FALSE(snapshots.write(head_of({6, 10}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.complete({6, 10}, 2, common));
-  CHECK(folder.names() == std::set<std::string>{"s2.6.10.snapshot", "s2.6.9.snapshot"});
-}
-
-TEST_CASE("a part that was only ready stays when all servers have the snapshot") {
-  const Folder folder;
-  SnapshotFolder snapshots(folder.path, sample_head());
-  REQUIRE_FALSE(snapshots.write(head_of({5, 8}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.complete({6, 9}, 2, std::set<SnapshotId>{{5, 8}}));
-  CHECK(folder.names() == std::set<std::string>{"s2.5.8.snapshot.ready", "s2.6.9.snapshot"});
 }
 
 TEST_CASE("of the damaged files the newest stays") {
@@ -105,8 +80,8 @@ TEST_CASE("of the damaged files the newest stays") {
   SnapshotFolder snapshots(folder.path, sample_head());
   std::ofstream(folder.path / "s2.5.2.snapshot.damaged") << "damaged";
   std::ofstream(folder.path / "s2.5.3.snapshot.ready.damaged") << "damaged";
-  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.complete({6, 9}, 2));
+  REQUIRE_FALSE(snapshots.write(head_of({6, 9}), sample_part(), go_on, keep_two));
+  REQUIRE_FALSE(snapshots.complete({6, 9}, keep_two));
   CHECK(folder.names() ==
         std::set<std::string>{"s2.5.3.snapshot.ready.damaged", "s2.6.9.snapshot"});
 }
@@ -114,33 +89,21 @@ TEST_CASE("of the damaged files the newest stays") {
 TEST_CASE("parts that never become complete do not fill the disk") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
-  REQUIRE_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on));
-  REQUIRE_FALSE(snapshots.complete({7, 1}, 2));
+  REQUIRE_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on, keep_two));
+  REQUIRE_FALSE(snapshots.complete({7, 1}, keep_two));
   for (const std::uint32_t number : {2, 3, 4, 5}) {
-    REQUIRE_FALSE(snapshots.write(head_of({7, number}), sample_part(), go_on));
+    REQUIRE_FALSE(snapshots.write(head_of({7, number}), sample_part(), go_on, keep_two));
   }
   CHECK(folder.names() ==
         std::set<std::string>{"s2.7.1.snapshot", "s2.7.4.snapshot.ready", "s2.7.5.snapshot.ready"});
-}
-
-TEST_CASE("parts of earlier runs that other servers lacked go with the next part") {
-  const Folder folder;
-  SnapshotFolder snapshots(folder.path, sample_head());
-  for (const SnapshotId id : {SnapshotId{5, 1}, {5, 2}, {6, 1}, {6, 2}}) {
-    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on));
-  }
-  CHECK(folder.names().size() == 4);
-  const SnapshotFolder::Common common = std::set<SnapshotId>{{5, 2}};
-  REQUIRE_FALSE(snapshots.write(head_of({7, 3}), sample_part(), go_on, common));
-  CHECK(folder.names() == std::set<std::string>{"s2.5.2.snapshot.ready", "s2.7.3.snapshot.ready"});
 }
 
 TEST_CASE("a damaged file is named and set aside, and an older one is held") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
   for (const SnapshotId id : {SnapshotId{7, 1}, {7, 2}}) {
-    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on));
-    REQUIRE_FALSE(snapshots.complete(id, 2));
+    REQUIRE_FALSE(snapshots.write(head_of(id), sample_part(), go_on, keep_two));
+    REQUIRE_FALSE(snapshots.complete(id, keep_two));
   }
   fs::resize_file(folder.path / "s2.7.2.snapshot", 200);
   std::ofstream(folder.path / "s2.7.3.snapshot.tmp") << "half";
@@ -161,7 +124,7 @@ TEST_CASE("a damaged file is named and set aside, and an older one is held") {
 TEST_CASE("the snapshot of another cluster is refused by name, and stays as it is") {
   const Folder folder;
   SnapshotFolder snapshots(folder.path, sample_head());
-  REQUIRE_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on));
+  REQUIRE_FALSE(snapshots.write(head_of({7, 1}), sample_part(), go_on, keep_two));
   SnapshotHead other = sample_head();
   other.cluster = "prod";
   SnapshotFolder others(folder.path, other);
@@ -176,12 +139,12 @@ TEST_CASE("a part that cannot be written leaves nothing, and a line with the rea
   SnapshotFolder snapshots(folder.path, sample_head());
   fs::create_directory(folder.path / "s2.7.1.snapshot.tmp");
   fs::create_directory(folder.path / "s2.7.1.snapshot.tmp" / "x");
-  const auto problem = snapshots.write(head_of({7, 1}), sample_part(), go_on);
+  const auto problem = snapshots.write(head_of({7, 1}), sample_part(), go_on, keep_two);
   REQUIRE(problem);
   CHECK(*problem == "snapshot " + (folder.path / "s2.7.1.snapshot.tmp").string() +
                         " was not written: Is a directory");
   const std::atomic<bool> stopped{true};
-  CHECK(snapshots.write(head_of({7, 2}), sample_part(), stopped));
+  CHECK(snapshots.write(head_of({7, 2}), sample_part(), stopped, keep_two));
   CHECK(folder.names() == std::set<std::string>{"s2.7.1.snapshot.tmp"});
 
   SnapshotFolder nowhere("/proc/nowhere/snapshots", sample_head());

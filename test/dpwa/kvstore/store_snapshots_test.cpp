@@ -184,6 +184,7 @@ TEST_CASE("servers that begin with a snapshot go on from its values and steps") 
     options.steps = 0;  // nobody pushes
     VirtualStore still(options, captured);
     still.run(seconds(2));
+    CHECK(still.server(0).epoch().from == SnapshotId{1, number});
     for (const auto& [key, each] : captured) {
       CHECK(still.values(key) == doubles_of(*each.state.values));
     }

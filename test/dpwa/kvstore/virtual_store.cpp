@@ -44,7 +44,10 @@ VirtualStore::VirtualStore(StoreOptions options,
     server_names_.push_back("s" + std::to_string(at));
     world_.add_machine(server_names_.back(), [this, at](world::Environment& environment) {
       begin_server(at, environment);
-      return std::make_unique<Life>([this, at] { servers_[at].engine.reset(); });
+      return std::make_unique<Life>([this, at] {
+        servers_[at].plan.reset();
+        servers_[at].engine.reset();
+      });
     });
   }
   for (std::size_t at = 0; at < options_.workers; ++at) {
@@ -168,8 +171,7 @@ void VirtualStore::split(const std::set<std::string>& side) {
 void VirtualStore::tick(const std::string& name) {
   if (is_server(name)) {
     servers_[index_of(name)].engine->tick(now(name));
-    load_snapshot(index_of(name));
-    keep_snapshots(index_of(name));
+    if (servers_[index_of(name)].plan) keep_snapshots(index_of(name));
   } else {
     workers_[index_of(name)].engine->tick(now(name));
   }
@@ -184,11 +186,11 @@ void VirtualStore::pump(const std::string& name) {
     const MemberId self = engine.self();
     check_epoch(engine.epoch());
     for (Outgoing& message : engine.take()) transmit(self, std::move(message));
-    for (ShardEngine::Captured& each : engine.take_captured()) {
-      const auto key = static_cast<std::uint64_t>(each.slice.key.number());
-      if (options_.keeps_snapshots)
-        servers_[at].captured[each.snapshot].insert_or_assign(key, each);
-      snapshots_[each.snapshot][key] = std::move(each);
+    if (!servers_[at].plan) {
+      for (ShardEngine::Captured& each : engine.take_captured()) {
+        const auto key = static_cast<std::uint64_t>(each.slice.key.number());
+        snapshots_[each.snapshot][key] = std::move(each);
+      }
     }
     if (engine.deposed()) {
       const auto known = engine.outdated_by();

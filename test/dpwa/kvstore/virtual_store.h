@@ -12,6 +12,7 @@
 
 #include "dpwa/base/random.h"
 #include "dpwa/kvstore/server_engine.h"
+#include "dpwa/kvstore/snapshot_plan.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "dpwa/world/world.h"
 #include "test/dpwa/kvstore/doubles.h"
@@ -51,7 +52,7 @@ class VirtualStore {
   static constexpr std::size_t row_words = 34;                    // one for the number of steps
   static constexpr std::size_t elements = max_lives * row_words;  // of a value
 
-  // `from`: slices that the servers begin with, by key.
+  // `from`: a snapshot that the servers have on their disks at first, by key.
   explicit VirtualStore(StoreOptions options,
                         std::map<std::uint64_t, ShardEngine::Captured> from = {});
 
@@ -139,19 +140,15 @@ class VirtualStore {
     world::Environment* environment = nullptr;
     bool ends = false;  // at the next event
   };
-  using Part = std::map<std::uint64_t, ShardEngine::Captured>;  // of one server, by key
   // What it keeps of snapshots.
   struct Disk {
-    std::map<SnapshotId, Part> parts;
-    SnapshotId complete;  // the last that all servers have; number 0: none
+    std::map<SnapshotId, std::vector<ShardEngine::Captured>> parts;
+    std::set<SnapshotId> complete;  // that all servers have
   };
   struct Server : Process {
     std::unique_ptr<ServerEngine> engine;
+    std::unique_ptr<SnapshotPlan> plan;  // null: it keeps no snapshots
     Disk disk;
-    std::map<std::uint32_t, Part> captured;
-    std::uint32_t written = 0;
-    TimePoint begun{};          // a snapshot
-    std::uint64_t updates = 0;  // of all servers, then
   };
   struct Worker : Process {
     std::unique_ptr<WorkerEngine> engine;
@@ -184,7 +181,7 @@ class VirtualStore {
   void begin_server(std::size_t server, world::Environment& environment);
   void begin_worker(std::size_t worker, world::Environment& environment);
   void tick(const std::string& name);
-  void load_snapshot(std::size_t server);
+  Disk first_disk(std::size_t server) const;
   void list_snapshots(std::size_t server);
   void keep_snapshots(std::size_t server);
   void pump(const std::string& name);

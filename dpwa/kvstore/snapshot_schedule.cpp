@@ -1,13 +1,10 @@
-#include "dpwa/kvserver/snapshot_schedule.h"
+#include "dpwa/kvstore/snapshot_schedule.h"
 
 #include <algorithm>
 
-namespace dpwa::kvserver {
+namespace dpwa::kvstore {
 
-using kvstore::ServerEntry;
-using kvstore::ServerState;
-
-void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimePoint now) {
+void SnapshotSchedule::look(const Epoch& epoch, const View& view, TimePoint now) {
   if (servers_.empty()) {  // the first epoch
     servers_ = epoch.servers;
     number_ = view.number;
@@ -16,7 +13,7 @@ void SnapshotSchedule::look(const kvstore::Epoch& epoch, const View& view, TimeP
   if (view.number > number_) begins(view.number, epoch, view, now);
 }
 
-void SnapshotSchedule::begins(std::uint32_t number, const kvstore::Epoch& epoch, const View& view,
+void SnapshotSchedule::begins(std::uint32_t number, const Epoch& epoch, const View& view,
                               TimePoint now) {
   number_ = number;
   updates_ = view.updates;
@@ -24,12 +21,16 @@ void SnapshotSchedule::begins(std::uint32_t number, const kvstore::Epoch& epoch,
   began_ = now;
 }
 
-bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
+bool SnapshotSchedule::all_up(const Epoch& epoch) {
+  return std::ranges::all_of(
+      epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
+}
+
+bool SnapshotSchedule::due(const Epoch& epoch, const std::string& self, const View& view,
                            TimePoint now) const {
   // A slice that only a replica has would be missing at the next start.
-  const bool all_up = std::ranges::all_of(
-      epoch.servers, [](const ServerEntry& server) { return server.state == ServerState::up; });
-  if (!all_up || epoch.servers.empty() || epoch.servers.front().id.name != self) return false;
+  if (!all_up(epoch) || epoch.servers.empty() || epoch.servers.front().id.name != self)
+    return false;
   // Once all workers have left, their last pushes are on no disk.
   if (epoch.workers.empty() ? !view.current : now - began_ < every_) return false;
   if (!news(view)) return false;
@@ -37,7 +38,7 @@ bool SnapshotSchedule::due(const kvstore::Epoch& epoch, const std::string& self,
   return !under_way || servers_ != epoch.servers || now - began_ >= patience * every_;
 }
 
-bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view) const {
+bool SnapshotSchedule::last_is_due(const Epoch& epoch, const View& view) const {
   if (servers_.empty() || !epoch.workers.empty()) return false;
   const bool under_way = view.number > view.over;
   const bool unnamed =
@@ -45,4 +46,4 @@ bool SnapshotSchedule::last_is_due(const kvstore::Epoch& epoch, const View& view
   return !view.current || news(view) || under_way || unnamed;
 }
 
-}  // namespace dpwa::kvserver
+}  // namespace dpwa::kvstore

@@ -7,7 +7,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/kvstore/epoch.h"
 
-namespace dpwa::kvserver {
+namespace dpwa::kvstore {
 
 // Decides when a snapshot begins. The first server of the file decides, while all servers are up.
 // Pure; one owner, one thread.
@@ -24,14 +24,14 @@ class SnapshotSchedule {
     std::uint32_t named = 0;    // the last snapshot whose file here has its final name
     bool current = true;        // `updates` has those of all servers up to this epoch
   };
+  static bool all_up(const Epoch& epoch);  // the servers
   // Called before due(), in each epoch.
-  void look(const kvstore::Epoch& epoch, const View& view, TimePoint now);
-  bool due(const kvstore::Epoch& epoch, const std::string& self, const View& view,
-           TimePoint now) const;
+  void look(const Epoch& epoch, const View& view, TimePoint now);
+  bool due(const Epoch& epoch, const std::string& self, const View& view, TimePoint now) const;
   // This server has begun snapshot `number` since `view` was taken: updates beyond it are news.
-  void begins(std::uint32_t number, const kvstore::Epoch& epoch, const View& view, TimePoint now);
+  void begins(std::uint32_t number, const Epoch& epoch, const View& view, TimePoint now);
   // All workers have left, and the snapshot of their last steps is not complete on this disk yet.
-  bool last_is_due(const kvstore::Epoch& epoch, const View& view) const;
+  bool last_is_due(const Epoch& epoch, const View& view) const;
 
  private:
   // Whether there are updates since the last snapshot began.
@@ -45,7 +45,7 @@ class SnapshotSchedule {
   std::uint32_t number_ = 0;
   // When it began. Before that 0: updates of which this server does not know the snapshot are news.
   std::uint64_t updates_ = 0;
-  std::vector<kvstore::ServerEntry> servers_;  // when it began
+  std::vector<ServerEntry> servers_;  // when it began
 };
 
-}  // namespace dpwa::kvserver
+}  // namespace dpwa::kvstore

@@ -1,12 +1,10 @@
-#include "dpwa/kvserver/snapshot_schedule.h"
+#include "dpwa/kvstore/snapshot_schedule.h"
 
 #include <doctest/doctest.h>
 
-namespace dpwa::kvserver {
+namespace dpwa::kvstore {
 namespace {
 
-using kvstore::Epoch;
-using kvstore::ServerState;
 using std::chrono::seconds;
 
 Epoch epoch_of_two() {
@@ -151,4 +149,4 @@ TEST_CASE("updates that were made before the first look at a run are news") {
 }
 
 }  // namespace
-}  // namespace dpwa::kvserver
+}  // namespace dpwa::kvstore
