@@ -18,8 +18,9 @@ EVENTS = 14
 PAUSES_S = (0.05, 0.1, 0.3, 0.8, 1.5, 2.5)
 
 
-def is_settled(nodes: Trainers, up: list[str]) -> bool:
+def is_settled(nodes: Trainers) -> bool:
     """Those that are up, three or more, are the members of the latest group."""
+    up = [name for name in nodes.names if name not in nodes.away()]
     latest = max((nodes.group(name) for name in up), key=lambda group: group[1])
     return latest[0] == sum(nodes.group(name) == latest for name in up) >= 3
 
@@ -30,45 +31,26 @@ def run(build: Path, seed: int) -> bool:
     with Trainers(build, NODES, "on_lost_rank: shrink, lost_after_ms: 700", options) as nodes:
         nodes.start()
         await_that("a clock of 20", lambda: nodes.clock("w1") > 20)
-        dead: set[str] = set()
-        frozen: set[str] = set()
-
-        def ended() -> list[str]:
-            return [name for name in nodes.names if name not in dead and nodes.code(name) is not None]
-
         for _ in range(EVENTS):
             time.sleep(chance.choice(PAUSES_S))
             name = chance.choice(nodes.names)
-            up = [one for one in nodes.names if one not in dead | frozen]
-            if name in frozen:
-                nodes.thaw(name)
-                frozen.discard(name)
-            elif name in dead:
-                nodes.start(name)
-                dead.discard(name)
-            elif len(dead | frozen) < (NODES - 1) // 2 and is_settled(nodes, up):
-                if chance.random() < 0.6:
-                    nodes.kill(name)
-                    dead.add(name)
-                else:
-                    nodes.freeze(name)
-                    frozen.add(name)
-            if ended():
+            if name in nodes.away():
+                nodes.bring_back(name)
+            elif len(nodes.away()) < (NODES - 1) // 2 and is_settled(nodes):
+                nodes.take_away(name, chance)
+            if nodes.ended():
                 break
-        for name in frozen:
-            nodes.thaw(name)
-        for name in sorted(dead):
-            nodes.start(name)
-        dead.clear()
+        nodes.bring_back()
         clocks = {name: nodes.clock(name) for name in nodes.names}
-        together = not ended() and await_that(
+        together = not nodes.ended() and await_that(
             "all in one group that makes steps",
             lambda: len({nodes.group(name) for name in nodes.names}) == 1
             and all(nodes.clock(name) > clocks[name] + 5 for name in nodes.names),
         )
-        if ended() or not together:
+        fault = bool(nodes.ended()) or not together
+        if fault:
             nodes.report(*nodes.names)
-        return bool(ended()) or not together
+        return fault
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ class Store(Trainers):
 
     def start(self, *names: str) -> None:
         for name in names or self.names:
-            self.lives[name] = self.lives.get(name, 0) + 1
+            self.begin_life(name)
             file = str(self.folder / "cluster.yaml")
             command = [str(self.build / "bin/dpwa"), "kvserver", "--config", file, "--name", name]
             if name in WORKERS:
@@ -64,38 +64,23 @@ def run(build: Path, seed: int) -> bool:
     with Store(build) as store:
         store.start()
         await_that("a step of 20", lambda: store.step("w1") > 20)
-        dead: set[str] = set()
-        frozen: set[str] = set()
-
-        def ended() -> list[str]:
-            return [name for name in store.names if name not in dead and store.code(name) not in (None, 0)]
-
-        while max(map(store.step, WORKERS)) < STEPS // 2 and not ended():
+        while max(map(store.step, WORKERS)) < STEPS // 2 and not store.ended(0):
             time.sleep(chance.choice(PAUSES_S))
             name = chance.choice(store.names)
-            if name in frozen:
-                store.thaw(name)
-                frozen.discard(name)
-            elif name in dead:
-                store.start(name)
-                dead.discard(name)
-            elif not {*SERVERS, name} <= {*WORKERS, *SERVERS} - dead - frozen:
-                continue  # a server is away
-            elif name in SERVERS and (len(dead | frozen) > 1 or not store.filled()):
+            if name in store.away():
+                store.bring_back(name)
+            elif store.away() & set(SERVERS):
                 continue
-            elif len(dead | frozen) < len(WORKERS) // 2:
-                kills = chance.random() < 0.6
-                (store.kill if kills else store.freeze)(name)
-                (dead if kills else frozen).add(name)
-        for name in frozen:
-            store.thaw(name)
-        for name in sorted(dead):
-            store.start(name)
-        dead.clear()
-        done = not ended() and await_that(
-            f"all workers at step {STEPS}", lambda: ended() or all(store.code(name) == 0 for name in WORKERS)
+            elif name in SERVERS and (len(store.away()) > 1 or not store.filled()):
+                continue
+            elif len(store.away()) < len(WORKERS) // 2:
+                store.take_away(name, chance)
+        store.bring_back()
+        done = not store.ended(0) and await_that(
+            f"all workers at step {STEPS}", lambda: store.ended(0) or all(store.code(name) == 0 for name in WORKERS)
         )
-        models = {Path(f"{store.output(name)}.weights").read_bytes() for name in WORKERS} if not ended() and done else set()
+        good = done and not store.ended(0)
+        models = {Path(f"{store.output(name)}.weights").read_bytes() for name in WORKERS} if good else set()
         if len(models) != 1:
             print(f"  {len(models)} different models")
             for name in store.names:

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -48,6 +49,8 @@ class Trainers:
         (self.folder / "cluster.yaml").write_text(text, encoding="utf-8")
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.lives: dict[str, int] = {}
+        self.dead: set[str] = set()  # were killed and not started again
+        self.frozen: set[str] = set()
 
     def __enter__(self) -> Trainers:
         return self
@@ -59,13 +62,17 @@ class Trainers:
 
     def start(self, *names: str) -> None:
         for name in names or self.names:
-            self.lives[name] = self.lives.get(name, 0) + 1
+            self.begin_life(name)
             command = [str(self.build / "bin/dpwa-train"), "--config", str(self.folder / "cluster.yaml"), "--name",
                        name, "--data", "synthetic", "--threads", "1", "--quiet", "--run-dir", str(self.folder)]
             with self.log(name).open("wb") as log:
                 self.processes[name] = subprocess.Popen([*command, *self.options], stdin=subprocess.DEVNULL,
                                                         stdout=log, stderr=log,
                                                         env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+    def begin_life(self, name: str) -> None:
+        self.lives[name] = self.lives.get(name, 0) + 1
+        self.dead.discard(name)
 
     def log(self, name: str) -> Path:
         return self.folder / f"{name}.{self.lives[name]}.log"
@@ -77,12 +84,34 @@ class Trainers:
     def kill(self, name: str) -> None:
         self.processes[name].kill()
         self.processes[name].wait()
+        self.dead.add(name)
 
     def freeze(self, name: str) -> None:
         self.processes[name].send_signal(signal.SIGSTOP)
+        self.frozen.add(name)
 
     def thaw(self, name: str) -> None:
         self.processes[name].send_signal(signal.SIGCONT)
+        self.frozen.discard(name)
+
+    def away(self) -> set[str]:
+        return self.dead | self.frozen
+
+    def take_away(self, name: str, chance: random.Random) -> None:
+        """Kills or freezes it."""
+        (self.kill if chance.random() < 0.6 else self.freeze)(name)
+
+    def bring_back(self, *names: str) -> None:
+        """Thaws those that are frozen, and starts those that were killed."""
+        for name in names or self.names:
+            if name in self.frozen:
+                self.thaw(name)
+            elif name in self.dead:
+                self.start(name)
+
+    def ended(self, *fine: int) -> list[str]:
+        """Those that have ended by themselves, with another exit code than these."""
+        return [name for name in self.names if name not in self.dead and self.code(name) not in (None, *fine)]
 
     def code(self, name: str) -> int | None:
         return self.processes[name].poll()
