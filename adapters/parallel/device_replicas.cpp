@@ -72,56 +72,80 @@ KeptGenerator::~KeptGenerator() {
 }
 
 ReplicaGroup::ReplicaGroup(torch::nn::Module& main, std::vector<c10::Device> devices,
-                           std::vector<std::shared_ptr<torch::nn::Module>> replicas)
+                           std::vector<std::shared_ptr<torch::nn::Module>> replicas,
+                           HostWeights host_weights)
     : main_(main),
       devices_(std::move(devices)),
-      replicas_(std::move(replicas)),
       least_(has_batch_norm(main) ? 2 : 1),
       on_one_generator_(std::ranges::count_if(devices_, [](auto d) { return d.is_cpu(); }) > 1),
       in_turn_(on_one_generator_),
       threads_(devices_.size()) {
   if (devices_.empty()) throw std::invalid_argument("DeviceReplicas: no devices");
-  const auto pair_up = [this](std::vector<Tensors>& all, const auto& tensors_of, const char* what) {
-    for (const auto& tensor : tensors_of(main_)) all.push_back({tensor, {}});
-    for (const auto& replica : replicas_) {
-      const auto tensors = tensors_of(*replica);
-      if (tensors.size() != all.size())
-        throw std::invalid_argument(std::string("DeviceReplicas: a replica has ") +
-                                    std::to_string(tensors.size()) + " " + what + ", the model " +
-                                    std::to_string(all.size()));
-      for (std::size_t i = 0; i < tensors.size(); ++i) {
-        if (tensors[i].sizes() != all[i].main.sizes() || tensors[i].dtype() != all[i].main.dtype())
-          throw std::invalid_argument(std::string("DeviceReplicas: a replica has ") + what +
-                                      " of another shape or type than the model");
-        all[i].replicas.push_back(tensors[i]);
-      }
+  for (auto& module : replicas) replicas_.push_back({std::move(module), {}, {}});
+  pair_up([](const torch::nn::Module& module) { return module.parameters(); }, "parameters");
+  parameters_ = tensors_.size();
+  pair_up([](const torch::nn::Module& module) { return module.buffers(); }, "buffers");
+  const at::NoGradGuard no_grad;
+  for (std::size_t k = 0; k < replicas_.size(); ++k) {
+    Replica& replica = replicas_[k];
+    const bool in_host_memory = devices_[0].is_cpu() && devices_[k + 1].is_cpu();
+    if (in_host_memory && host_weights == HostWeights::shared) continue;
+    replica.copies.emplace(replica.tensors, tensors_, devices_[k + 1]);
+    for (std::size_t i = 0; i < tensors_.size(); ++i)
+      replica.tensors[i].set_data(replica.copies->view(i));
+  }
+}
+
+void ReplicaGroup::pair_up(Tensors (*tensors_of)(const torch::nn::Module&), const char* what) {
+  const Tensors main = tensors_of(main_);
+  std::vector<Tensors> others;
+  for (const Replica& replica : replicas_) {
+    others.push_back(tensors_of(*replica.module));
+    if (others.back().size() != main.size())
+      throw std::invalid_argument(std::string("DeviceReplicas: a replica has ") +
+                                  std::to_string(others.back().size()) + " " + what +
+                                  ", the model " + std::to_string(main.size()));
+  }
+  for (std::size_t i = 0; i < main.size(); ++i) {
+    for (const Tensors& other : others) {
+      if (other[i].sizes() != main[i].sizes() || other[i].dtype() != main[i].dtype())
+        throw std::invalid_argument(std::string("DeviceReplicas: a replica has ") + what +
+                                    " of another shape or type than the model");
     }
-  };
-  std::vector<Tensors> parameters;
-  pair_up(parameters, [](const auto& module) { return module.parameters(); }, "parameters");
-  pair_up(buffers_, [](const auto& module) { return module.buffers(); }, "buffers");
-  for (Tensors& one : parameters) {
-    const bool known = std::ranges::any_of(
-        parameters_, [&](const Tensors& other) { return other.main.is_same(one.main); });
-    if (!known) parameters_.push_back(std::move(one));
+    if (std::ranges::any_of(tensors_, [&](const auto& known) { return known.is_same(main[i]); }))
+      continue;
+    tensors_.push_back(main[i]);
+    for (std::size_t k = 0; k < replicas_.size(); ++k) replicas_[k].tensors.push_back(others[k][i]);
+  }
+}
+
+void ReplicaGroup::share(Replica& replica) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    at::Tensor& tensor = replica.tensors[i];
+    if (i >= parameters_) {
+      tensor.copy_(tensors_[i]);  // each pass writes its own
+    } else if (tensor.const_data_ptr() != tensors_[i].const_data_ptr()) {
+      tensor.set_data(tensors_[i].detach());  // an adapter may have moved it
+    }
   }
 }
 
 void ReplicaGroup::give_out(std::size_t used) {
   const at::NoGradGuard no_grad;
   const TrainingModes modes(main_);
+  std::optional<FlatTensors> outgoing;
   for (std::size_t k = 0; k + 1 < used; ++k) {
-    for (Tensors& one : parameters_) {
-      at::Tensor& replica = one.replicas[k];
-      if (!devices_[k + 1].is_cpu() || !one.main.is_cpu()) {
-        replica.copy_(one.main, /*non_blocking=*/true);
-      } else if (replica.const_data_ptr() != one.main.const_data_ptr()) {
-        replica.set_data(one.main.detach());  // one memory: an adapter may have moved it
-      }
-      replica.set_requires_grad(one.main.requires_grad());
+    Replica& replica = replicas_[k];
+    if (replica.copies) {
+      if (!outgoing) outgoing.emplace(tensors_, replica.tensors, devices_[0]);
+      for (std::size_t v = 0; v < outgoing->vectors().size(); ++v)
+        replica.copies->vectors()[v].copy_(outgoing->vectors()[v], /*non_blocking=*/true);
+    } else {
+      share(replica);
     }
-    for (Tensors& one : buffers_) one.replicas[k].copy_(one.main, /*non_blocking=*/true);
-    modes.give_to(*replicas_[k]);
+    for (std::size_t i = 0; i < parameters_; ++i)
+      replica.tensors[i].set_requires_grad(tensors_[i].requires_grad());
+    modes.give_to(*replica.module);
   }
 }
 
@@ -146,50 +170,93 @@ std::vector<at::Tensor> ReplicaGroup::forward(const std::vector<ItemRange>& shar
   return losses;
 }
 
+ReplicaGroup::Tensors ReplicaGroup::trained(std::size_t device) const {
+  const Tensors& own = device == 0 ? tensors_ : replicas_[device - 1].tensors;
+  Tensors chosen;
+  for (std::size_t i = 0; i < parameters_; ++i)
+    if (tensors_[i].requires_grad()) chosen.push_back(own[i]);
+  return chosen;
+}
+
+ReplicaGroup::Tensors ReplicaGroup::sum(std::vector<Tensors> gradients,
+                                        const std::vector<double>& weights) {
+  if (gradients.size() == 1) return gradients[0];
+  const bool apart =
+      std::ranges::any_of(replicas_, [](const auto& one) { return one.copies.has_value(); });
+  Tensors sums(gradients[0].size());
+  std::vector<std::size_t> together;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const auto used = [i](const Tensors& one) { return one[i].defined(); };
+    const auto sparse = [i](const Tensors& one) {
+      return one[i].defined() && one[i].layout() != at::kStrided;
+    };
+    if (std::ranges::none_of(gradients, used)) continue;
+    if (apart && std::ranges::none_of(gradients, sparse)) {
+      together.push_back(i);
+      continue;
+    }
+    for (std::size_t device = 0; device < gradients.size(); ++device) {
+      const at::Tensor gradient = std::move(gradients[device][i]);
+      if (!gradient.defined()) continue;
+      if (sums[i].defined()) {
+        sums[i].add_(gradient.to(devices_[0]), weights[device]);
+      } else {
+        sums[i] = gradient.to(devices_[0]) * weights[device];
+      }
+    }
+  }
+  if (!together.empty()) add_together(gradients, together, weights, sums);
+  return sums;
+}
+
+void ReplicaGroup::add_together(std::vector<Tensors>& gradients,
+                                const std::vector<std::size_t>& which,
+                                const std::vector<double>& weights, Tensors& sums) {
+  const Tensors parameters = trained(0);
+  Tensors like;
+  for (const std::size_t i : which) like.push_back(parameters[i]);
+  std::vector<std::optional<FlatTensors>> parts(gradients.size());
+  threads_.at_once(gradients.size(), [&](std::size_t device) {
+    const c10::DeviceGuard guard(devices_[device]);
+    Tensors chosen;
+    for (const std::size_t i : which) chosen.push_back(std::move(gradients[device][i]));
+    parts[device].emplace(chosen, like, devices_[device]);
+  });
+  FlatTensors& total = *parts[0];
+  for (std::size_t v = 0; v < total.vectors().size(); ++v) {
+    total.vectors()[v].mul_(weights[0]);
+    for (std::size_t device = 1; device < parts.size(); ++device)
+      total.vectors()[v].add_(parts[device]->vectors()[v].to(devices_[0]), weights[device]);
+  }
+  for (std::size_t i = 0; i < which.size(); ++i) sums[which[i]] = total.view(i);
+}
+
 at::Tensor ReplicaGroup::with_gradients(const std::vector<at::Tensor>& losses,
-                                        const std::vector<ItemRange>& shares,
-                                        std::uint64_t batch_size) {
-  const auto weight = [&](std::size_t device) {
-    return static_cast<double>(shares[device].count) / static_cast<double>(batch_size);
-  };
+                                        const std::vector<double>& weights) {
   auto computed = std::make_shared<Computed>();
   {
     const at::NoGradGuard no_grad;
-    computed->loss = losses[0].detach() * weight(0);
+    computed->loss = losses[0].detach() * weights[0];
     for (std::size_t k = 1; k < losses.size(); ++k)
-      computed->loss += losses[k].detach().to(devices_[0]) * weight(k);
+      computed->loss += losses[k].detach().to(devices_[0]) * weights[k];
   }
   if (!at::GradMode::is_enabled()) return computed->loss;
 
-  std::vector<Tensors*> trained;
-  for (Tensors& one : parameters_)
-    if (one.main.requires_grad()) trained.push_back(&one);
-  std::vector<variable_list> gradients(losses.size());
+  std::vector<Tensors> gradients(losses.size());
   threads_.at_once(losses.size(), [&](std::size_t device) {
     const c10::DeviceGuard guard(devices_[device]);
-    variable_list inputs;
-    for (const Tensors* one : trained)
-      inputs.push_back(device == 0 ? one->main : one->replicas[device - 1]);
-    gradients[device] = torch::autograd::grad({losses[device]}, inputs, /*grad_outputs=*/{},
-                                              /*retain_graph=*/std::nullopt, /*create_graph=*/false,
-                                              /*allow_unused=*/true);
+    gradients[device] = torch::autograd::grad({losses[device]}, trained(device),
+                                              /*grad_outputs=*/{}, /*retain_graph=*/std::nullopt,
+                                              /*create_graph=*/false, /*allow_unused=*/true);
   });
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> used;
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    at::Tensor sum;
-    for (std::size_t device = 0; device < losses.size(); ++device) {
-      const at::Tensor gradient = std::exchange(gradients[device][i], {});
-      if (!gradient.defined()) continue;
-      if (!sum.defined()) {
-        sum = losses.size() == 1 ? gradient : gradient.to(devices_[0]) * weight(device);
-      } else {
-        sum.add_(gradient.to(devices_[0]), weight(device));
-      }
-    }
-    if (!sum.defined()) continue;
-    used.push_back(trained[i]->main);
-    computed->gradients.push_back(std::move(sum));
+  const Tensors sums = sum(std::move(gradients), weights);
+  const Tensors parameters = trained(0);
+  Tensors used;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (!sums[i].defined()) continue;
+    used.push_back(parameters[i]);
+    computed->gradients.push_back(sums[i]);
   }
   const at::AutoGradMode grad(true);
   return KnownGradients::apply(at::TensorList(used), computed);
@@ -198,8 +265,11 @@ at::Tensor ReplicaGroup::with_gradients(const std::vector<at::Tensor>& losses,
 at::Tensor ReplicaGroup::loss(std::uint64_t batch_size, const LossOf& loss_of) {
   if (batch_size == 0) throw std::invalid_argument("DeviceReplicas: an empty batch");
   const std::vector<ItemRange> shares = device_shares(batch_size, devices_.size(), least_);
+  std::vector<double> weights;
+  for (const ItemRange& share : shares)
+    weights.push_back(static_cast<double>(share.count) / static_cast<double>(batch_size));
   give_out(shares.size());
-  return with_gradients(forward(shares, loss_of), shares, batch_size);
+  return with_gradients(forward(shares, loss_of), weights);
 }
 
 }  // namespace dpwa

@@ -7,14 +7,19 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <stdexcept>
+#include <optional>
 #include <vector>
 
 #include "adapters/parallel/device_threads.h"
+#include "adapters/parallel/flat_tensors.h"
 #include "adapters/torch_types.h"
 #include "dpwa/parallel/shares.h"
 
 namespace dpwa {
+
+// Whether replicas in host memory read the weights where the model has them, or get copies as those
+// on a GPU do.
+enum class HostWeights { shared, copied };
 
 // The part of DeviceReplicas that does not depend on the class of the model.
 class ReplicaGroup {
@@ -24,29 +29,38 @@ class ReplicaGroup {
   // `replicas`: of all devices but the first, in order. Throws std::invalid_argument when one is
   // not shaped as `main`.
   ReplicaGroup(torch::nn::Module& main, std::vector<c10::Device> devices,
-               std::vector<std::shared_ptr<torch::nn::Module>> replicas);
+               std::vector<std::shared_ptr<torch::nn::Module>> replicas, HostWeights host_weights);
 
   at::Tensor loss(std::uint64_t batch_size, const LossOf& loss_of);
   std::size_t size() const { return devices_.size(); }
   c10::Device device(std::size_t index) const { return devices_[index]; }
 
  private:
-  // A parameter or buffer of the main module, and its counterparts.
-  struct Tensors {
-    at::Tensor main;
-    std::vector<at::Tensor> replicas;
+  // Parameters and then buffers of a module.
+  using Tensors = std::vector<at::Tensor>;
+  struct Replica {
+    std::shared_ptr<torch::nn::Module> module;
+    Tensors tensors;
+    std::optional<FlatTensors> copies;  // that `tensors` are views of; none: the memory is shared
   };
 
+  void pair_up(Tensors (*tensors_of)(const torch::nn::Module&), const char* what);
   void give_out(std::size_t used);  // weights, buffers and modes of the main module
+  void share(Replica& replica) const;
+  Tensors trained(std::size_t device) const;  // parameters
   std::vector<at::Tensor> forward(const std::vector<ItemRange>& shares, const LossOf& loss_of);
   at::Tensor with_gradients(const std::vector<at::Tensor>& losses,
-                            const std::vector<ItemRange>& shares, std::uint64_t batch_size);
+                            const std::vector<double>& weights);
+  // Of the trained parameters, weighted, over all devices; undefined: none has used it.
+  Tensors sum(std::vector<Tensors> gradients, const std::vector<double>& weights);
+  void add_together(std::vector<Tensors>& gradients, const std::vector<std::size_t>& which,
+                    const std::vector<double>& weights, Tensors& sums);
 
   torch::nn::Module& main_;
   std::vector<c10::Device> devices_;
-  std::vector<std::shared_ptr<torch::nn::Module>> replicas_;
-  std::vector<Tensors> parameters_;  // tied ones once
-  std::vector<Tensors> buffers_;
+  Tensors tensors_;             // of the main module; tied parameters once
+  std::size_t parameters_ = 0;  // how many of them are parameters
+  std::vector<Replica> replicas_;
   std::uint64_t least_;  // samples for a device
   bool on_one_generator_;
   bool in_turn_;  // forward passes draw from one generator
@@ -55,8 +69,8 @@ class ReplicaGroup {
 
 // Several devices of one process train one model, each on its share of every batch, as in
 // DataParallel. The first device uses the program's model. Each other device has a replica of it
-// and a thread of its own. On the CPU replicas share the memory of the weights; on a GPU they get a
-// copy in every step.
+// and a thread of its own. On the CPU replicas share the memory of the weights. On a GPU they get a
+// copy in every step: one for each dtype, as their gradients come back in one sum for each dtype.
 //
 //   dpwa::DeviceReplicas<Net> replicas(*model, {c10::kCPU, c10::kCPU}, [] { return make_net(); });
 //   auto loss = replicas.loss(batch_size, [&](Net& net, c10::Device device, const ItemRange& part)
@@ -87,12 +101,14 @@ class DeviceReplicas {
   using LossOf = std::function<at::Tensor(Model& model, c10::Device device, const ItemRange& part)>;
 
   // `devices`: at least one; the first is that of `model`. `make` returns a model of that shape,
-  // with any weights. Throws std::invalid_argument if the shape differs.
+  // with any weights. Throws std::invalid_argument if the shape differs. `host_weights`: copied, to
+  // try on the CPU what a GPU does.
   DeviceReplicas(Model& model, const std::vector<c10::Device>& devices,
-                 const std::function<std::shared_ptr<Model>()>& make)
+                 const std::function<std::shared_ptr<Model>()>& make,
+                 HostWeights host_weights = HostWeights::shared)
       : model_(model),
         replicas_(make_replicas(devices, make)),
-        group_(model, devices, as_modules()) {}
+        group_(model, devices, as_modules(), host_weights) {}
 
   // The loss of a batch of that size, at least 1. Throws what loss_of throws.
   at::Tensor loss(std::uint64_t batch_size, const LossOf& loss_of) {
