@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles and links everything against a CUDA build of LibTorch, on a machine with or without a GPU, in an environment of
-# its own (build/cuda): what is written for GPUs cannot rot unnoticed. Needs 10 GB of disk and x86-64. It is safe to run
-# it again: what is there is kept.
+# its own: what is written for GPUs cannot rot unnoticed. It shares environments and the build folder with
+# check_torch_versions.sh. Needs 10 GB of disk and x86-64. It is safe to run it again: what is there is kept.
 #
 # usage: scripts/build_cuda.sh [--torch VERSION] [--target NAME]... [--jobs N]
 #
@@ -31,12 +31,7 @@ done
 
 end_jobs_at_exit 'what is there is kept: run it again to continue'
 heading "build against CUDA: torch $version"
-folder=${DPWA_CUDA_FOLDER:-$repository/build/cuda}
-install_torch_version "$folder" "$version" || die 'the environment is not complete'
-[[ -d $folder/cuda ]] || die "torch $version of this index is no CUDA build"
-mapfile -t options < <(options_of_environment "$folder")
-cd "$repository"
-run_logged 'configuring' configure-cuda cmake --preset release -B "$folder/build" "${options[@]}" || die 'not configured'
-grep -q '^DPWA_CUDA:INTERNAL=ON$' "$folder/build/CMakeCache.txt" || die 'CMake built without CUDA'
-cmake --build "$folder/build" "${targets[@]/#/--target=}" -- "${ninja_options[@]}" >&2 || die 'it did not build'
+configure_with_torch "$version" || die 'not configured'
+grep -q '^DPWA_CUDA:INTERNAL=ON$' "$torch_build/CMakeCache.txt" || die "torch $version of this index is no CUDA build"
+cmake --build "$torch_build" "${targets[@]/#/--target=}" -- "${ninja_options[@]}" >&2 || die 'it did not build'
 ok "everything asked for compiles and links against torch $version with CUDA ($SECONDS s)"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compiles the adapters and the contract test against the newest patch of each minor version of LibTorch, from the oldest
 # that dpwa takes to the newest of the package index, and runs the test. One version at a time, each in an environment of
-# its own below build/torch, and all in one build folder, where what includes no LibTorch is compiled once. CUDA builds are
-# compiled as such, and tested on the GPU if there is one. It is safe to run it again: versions with a result are left out,
-# and what was compiled is kept.
+# its own below build/torch, and all in build/torch-build, where what includes no LibTorch is compiled once. CUDA builds
+# are compiled as such, and tested on the GPU if there is one. It is safe to run it again: versions with a result are left
+# out, and what was compiled is kept.
 #
 # usage: scripts/check_torch_versions.sh [--list] [--again] [--jobs N] [VERSION]...
 #
@@ -44,25 +44,15 @@ if [[ -n $list ]]; then
   exit 0
 fi
 
-folders=${DPWA_TORCH_FOLDERS:-$repository/build/torch}
-
-# check VERSION: writes FOLDER/result, one row of the table.
+# check VERSION: writes the file result of its environment, one row of the table.
 check() {
-  local version=$1 folder=$folders/$1 build=$folders/build options package cuda counts
-  install_torch_version "$folder" "$version" || return 1
-  mapfile -t options < <(options_of_environment "$folder")
-  package=$(site_packages "$folder/venv")/torch
-  if [[ -f $build/CMakeCache.txt ]] && ! grep -q "^Torch_DIR:[A-Z]*=$package/" "$build/CMakeCache.txt"; then
-    rm -rf "$build/CMakeCache.txt" "$build/CMakeFiles" "$build/build.ninja"
-  fi
-  (cd "$repository" &&
-    run_logged "configuring for torch $version" "configure-torch-$version" cmake --preset release -B "$build" \
-      -D DPWA_BENCH=OFF -D DPWA_EXAMPLES=OFF "${options[@]}") || return 1
-  run_logged "compiling for torch $version" "build-torch-$version" cmake --build "$build" \
+  local version=$1 folder=$torch_folders/$1 cuda counts
+  configure_with_torch "$version" || return 1
+  run_logged "compiling for torch $version" "build-torch-$version" cmake --build "$torch_build" \
     --target dpwa_adapters --target dpwa_torch_tests -- "${ninja_options[@]}" || return 1
   OMP_NUM_THREADS=1 run_logged "the contract test with torch $version" "test-torch-$version" \
-    "$build/test/adapters/dpwa_torch_tests" || return 1
-  cuda=$(cuda_of "$package")
+    "$torch_build/test/adapters/dpwa_torch_tests" || return 1
+  cuda=$(cuda_of "$(site_packages "$folder/venv")/torch")
   counts=$(sed -nE 's/.*assertions: *([0-9]+) .*/\1/p' "$log_folder/test-torch-$version.log" | tail -n 1)
   printf '| %s | %s | %s | %s | %s |\n' "$version" "${cuda:-no}" "$("${CXX:-c++}" -dumpfullversion)" "$counts" \
     "$(date -u +%F)" >"$folder/result"
@@ -71,14 +61,14 @@ check() {
 end_jobs_at_exit 'what is there is kept: run it again to continue'
 failed=()
 for version in "${versions[@]}"; do
-  [[ -z $again ]] || rm -f "$folders/$version/result"
-  [[ ! -f $folders/$version/result ]] || continue
+  [[ -z $again ]] || rm -f "$torch_folders/$version/result"
+  [[ ! -f $torch_folders/$version/result ]] || continue
   heading "torch $version"
   check "$version" || failed+=("$version")
 done
 
 printf '| torch | CUDA | g++ | assertions passed | on |\n|---|---|---|---:|---|\n'
 for version in "${versions[@]}"; do
-  cat "$folders/$version/result" 2>/dev/null || printf '| %s | | | failed | |\n' "$version"
+  cat "$torch_folders/$version/result" 2>/dev/null || printf '| %s | | | failed | |\n' "$version"
 done
 ((${#failed[@]} == 0)) || die "failed: ${failed[*]}"

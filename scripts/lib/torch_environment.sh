@@ -4,6 +4,11 @@
 # compiler nor the names that a linker looks for. Both are added here, so no toolkit of the machine is needed, and no GPU.
 # After torch.sh.
 
+torch_folders=${DPWA_TORCH_FOLDERS:-$repository/build/torch}  # FOLDER/VERSION: an environment, several GB
+# All versions are compiled here: what includes no LibTorch is compiled once. As deep as build/release, so that ccache,
+# which sees relative paths, gives what that folder has.
+torch_build=$repository/build/torch-build
+
 # site_packages ENVIRONMENT
 site_packages() { "$1/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 
@@ -27,19 +32,20 @@ newest_patches() {
 
 # install_torch_version FOLDER VERSION: FOLDER/venv has this torch, and FOLDER/cuda the toolkit of a CUDA build.
 install_torch_version() {
-  local folder=$1 version=$2 package cuda pip=$1/venv/bin/pip
+  local folder=$1 version=$2 package cuda install
+  install=("$venv/bin/pip" --python "$folder/venv/bin/python" install --no-compile)
   if [[ ! -f $folder/installed || $(<"$folder/installed") != "$version" ]]; then
     mkdir -p "$folder"
     rm -f "$folder/installed"
-    [[ -x $pip ]] || run_logged "creating ${folder##*/}/venv" torch-venv python3 -m venv --clear "$folder/venv" || return 1
+    [[ -x $folder/venv/bin/python ]] || python3 -m venv --without-pip "$folder/venv" || return 1
     # "===" takes this very text: no build of the same version with a local name, such as +cpu.
-    run_logged "installing torch $version (with CUDA: several GB)" "torch-$version" "$pip" install "torch===$version" ||
+    run_logged "installing torch $version (with CUDA: several GB)" "torch-$version" "${install[@]}" "torch===$version" ||
       return 1
     package=$(site_packages "$folder/venv")/torch
     cuda=$(cuda_of "$package")
     if [[ -n $cuda ]]; then
       [[ $cuda == 13.* ]] || { fail "torch $version is for CUDA $cuda; this script knows the packages of CUDA 13"; return 1; }
-      run_logged "installing the compiler of CUDA $cuda" "nvcc-$version" "$pip" install "nvidia-cuda-nvcc==$cuda.*" \
+      run_logged "installing the compiler of CUDA $cuda" "nvcc-$version" "${install[@]}" "nvidia-cuda-nvcc==$cuda.*" \
         "nvidia-cuda-crt==$cuda.*" "nvidia-nvvm==$cuda.*" "nvidia-cuda-cccl==$cuda.*" || return 1
       make_toolkit "$package/../nvidia/cu13" "$folder/cuda"
     fi
@@ -62,10 +68,18 @@ make_toolkit() {
   done
 }
 
-# options_of_environment FOLDER: the options with which CMake builds against it, one a line.
-options_of_environment() {
-  local folder=$1 package
-  package=$(site_packages "$folder/venv")/torch
-  printf '%s\n' -D "Torch_DIR=$package/share/cmake/Torch"
-  [[ ! -d $folder/cuda ]] || printf '%s\n' -D "CUDA_TOOLKIT_ROOT_DIR=$folder/cuda"
+# configure_with_torch VERSION: its environment is there, and torch_build is configured for it.
+configure_with_torch() {
+  local version=$1 folder=$torch_folders/$1 torch options
+  install_torch_version "$folder" "$version" || return 1
+  torch=$(site_packages "$folder/venv")/torch/share/cmake/Torch
+  options=(-D "Torch_DIR=$torch")
+  [[ ! -d $folder/cuda ]] || options+=(-D "CUDA_TOOLKIT_ROOT_DIR=$folder/cuda")
+  [[ ${DPWA_WERROR:-} != 1 ]] || options+=(-D DPWA_WERROR=ON)
+  if [[ -f $torch_build/CMakeCache.txt ]] && ! grep -q "^Torch_DIR:[A-Z]*=$torch$" "$torch_build/CMakeCache.txt"; then
+    rm -rf "$torch_build/CMakeCache.txt" "$torch_build/CMakeFiles" "$torch_build/build.ninja"
+  fi
+  cd "$repository"  # where the presets are
+  run_logged "configuring for torch $version" "configure-torch-$version" cmake --preset release -B "$torch_build" \
+    "${options[@]}"
 }
