@@ -47,10 +47,10 @@ print(spec.submodule_search_locations[0] if spec and spec.origin else "")' 2>/de
 # cuda_of TORCH_PACKAGE: the CUDA version that it was built with, such as 13.0; nothing: a CPU build, or not a wheel.
 cuda_of() { sed -nE "s/^cuda[^=]*= *'([0-9]+\.[0-9]+)'.*/\1/p" "$1/version.py" 2>/dev/null || true; }
 
-# cuda_toolkit: the folder of the toolkit, as cmake/DpwaCuda.cmake finds it; 1: there is none.
+# cuda_toolkit VERSION: the folder of the toolkit, as cmake/DpwaCuda.cmake finds it; 1: there is none.
 cuda_toolkit() {
   local folder
-  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+  for folder in "${CUDA_HOME:-}" "${CUDA_PATH:-}" "/usr/local/cuda-$1" /usr/local/cuda; do
     if [[ -x $folder/bin/nvcc && -e $folder/include/cuda_runtime.h ]]; then
       printf '%s\n' "$folder"
       return 0
@@ -61,38 +61,51 @@ cuda_toolkit() {
   [[ -e $folder/include/cuda_runtime.h ]] && printf '%s\n' "$folder"
 }
 
-# missing_of_cuda FOLDER: what a CUDA build of torch needs beside itself and is not there, one a line, each with the
-# package of NVIDIA's repository that has it. CMake would fail on it, and name a variable of its own.
+# cuda_of_toolkit FOLDER: the CUDA version of its headers, such as 13.0; nothing: they do not say.
+cuda_of_toolkit() {
+  awk '$1 == "#define" && $2 == "CUDART_VERSION" {print int($3 / 1000) "." int($3 % 1000 / 10)}' \
+    "$1/include/cuda_runtime_api.h" 2>/dev/null || true
+}
+
+# missing_of_cuda FOLDER: what a CUDA build of torch needs beside itself and is not there, one a line: "FILE: PACKAGE".
+# CMake would fail on it, and name a variable of its own.
 missing_of_cuda() {
-  local package=$1/../../.. toolkit suffix name debian files
+  local package=$1/../../.. cuda suffix toolkit have name debian files
   [[ -e $package/lib/libtorch_cuda.so ]] || return 0
-  suffix=$(cuda_of "$package")
-  suffix=${suffix:+-${suffix/./-}}
-  toolkit=$(cuda_toolkit) || {
-    echo "a CUDA toolkit with bin/nvcc and include/cuda_runtime.h: cuda-nvcc$suffix and cuda-cudart-dev$suffix; CUDA_HOME names its folder"
+  cuda=$(cuda_of "$package")
+  suffix=${cuda:+-${cuda/./-}}
+  toolkit=$(cuda_toolkit "$cuda") || toolkit=/usr/local/cuda${cuda:+-$cuda}
+  have=$(cuda_of_toolkit "$toolkit")
+  if [[ -n $cuda && -n $have && ${have%.*} != "${cuda%.*}" ]]; then
+    echo "a toolkit of CUDA $cuda, as $toolkit is one of CUDA $have: cuda-nvcc$suffix cuda-crt$suffix cuda-cudart-dev$suffix"
     return 0
-  }
+  fi
   # NAME PACKAGE FILE...: one of these files will do.
   while read -r name debian files; do
     # shellcheck disable=SC2086  # patterns
     compgen -G "$toolkit/$name" >/dev/null || { [[ -n $files ]] && compgen -G "$package/../nvidia/$files" >/dev/null; } ||
       echo "$toolkit/$name: $debian$suffix"
   done <<'END'
+bin/nvcc cuda-nvcc
 include/crt/host_config.h cuda-crt
 include/device_functions.h cuda-crt
+include/cuda_runtime.h cuda-cudart-dev
 lib64/libcudart.so cuda-cudart-dev
 lib64/libnvrtc.so cuda-nvrtc-dev */lib/libnvrtc.so.*
 include/cusparse.h libcusparse-dev */include/cusparse.h
 END
 }
 
-# can_use_cuda FOLDER: true for a CPU build, and for a CUDA build that has all it needs; else says what is missing.
+# can_use_cuda FOLDER: true for a CPU build, and for a CUDA build that has all it needs; else says what is missing, and
+# how to get it.
 can_use_cuda() {
   local missing line
   mapfile -t missing < <(missing_of_cuda "$1")
   ((${#missing[@]} > 0)) || return 0
-  say "this is a CUDA build of torch, which needs more than is here. Missing, and the package of NVIDIA's repository:"
+  say 'this is a CUDA build of torch, which needs more than is here. Missing, and its package:'
   for line in "${missing[@]}"; do say "  $line"; done
+  say "from NVIDIA's repository (https://developer.nvidia.com/cuda-downloads), or from elsewhere, with CUDA_HOME set:"
+  say "  apt-get install $(printf '%s\n' "${missing[@]##*: }" | sort -u | paste -sd ' ')"
   return 1
 }
 
@@ -120,7 +133,7 @@ choose_torch() {
       say "the active Python has torch ${version:-of unknown version}, older than $torch_minimum: not used"
       return 1
     elif ! can_use_cuda "$folder"; then
-      say "so the torch $version of the active Python is not used"
+      say "so the torch $version of the active Python is not used: dpwa will be built for CPUs. Install what is missing and run this again to change that"
       return 1
     fi
     say "torch $version of the active Python: $folder"

@@ -69,6 +69,7 @@ class Torch(unittest.TestCase):
         ]
         self.assertEqual(self.missing(), expected)
         shown = self.say(f"can_use_cuda {self.torch} 2>&1 || true")
+        expected.append("apt-get install cuda-cudart-dev-13-0 cuda-nvrtc-dev-13-0 libcusparse-dev-13-0")
         for line in expected:
             self.assertIn(line, shown)
 
@@ -76,6 +77,15 @@ class Torch(unittest.TestCase):
         self.put_cuda_build()
         self.put_toolkit("lib64/libnvrtc.so", "include/cusparse.h")
         self.put(self.site, "nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/include/cusparse.h")
+        self.assertEqual(self.missing(), [])
+
+    def test_a_toolkit_of_another_major_version_is_none(self) -> None:
+        self.put_cuda_build()
+        self.put_toolkit()
+        self.put(self.toolkit, "include/cuda_runtime_api.h", text="#define CUDART_VERSION  12040\n")
+        wanted = f"a toolkit of CUDA 13.0, as {self.toolkit} is one of CUDA 12.4: "
+        self.assertEqual(self.missing(), [wanted + "cuda-nvcc-13-0 cuda-crt-13-0 cuda-cudart-dev-13-0"])
+        self.put(self.toolkit, "include/cuda_runtime_api.h", text="#define CUDART_VERSION  13020\n")
         self.assertEqual(self.missing(), [])
 
     def test_the_newest_patch_of_each_minor_version_is_taken_from_the_minimum_on(self) -> None:
