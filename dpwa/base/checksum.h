@@ -14,6 +14,8 @@ class Crc32c {
  public:
   void update(std::span<const std::byte> data);
   std::uint32_t value() const { return ~state_; }  // of all parts so far
+  // For a pass that takes in the next part by other means: without the inversions of RFC 3720.
+  std::uint32_t& state() { return state_; }
 
  private:
   std::uint32_t state_ = ~std::uint32_t{0};

@@ -21,10 +21,10 @@ constexpr std::size_t payload_offset = 64;
 
 constexpr std::size_t line_bytes = 64;  // no element crosses such a boundary
 
-// Takes in one chunk of a reply as it arrives: what one read brought is read for the checksum and
-// landed while it is in the second-level cache. Smaller parts cost more than a nearer cache gains.
-// The landed bytes may be used only when checksum() matches. An encoded chunk is landed when it is
-// complete.
+// Takes in one chunk of a reply as it arrives: what one read brought is checked and landed while it
+// is in the second-level cache, in one pass where the processor can. Smaller parts cost more than a
+// nearer cache gains. The landed bytes may be used only when checksum() matches. An encoded chunk
+// is landed when it is complete.
 class ChunkIntake {
  public:
   // `payload`: where the chunk arrives, all of it; outlives this. `checked`: it has a checksum.
@@ -54,16 +54,14 @@ void ChunkIntake::arrived(std::size_t bytes) {
   const bool whole = bytes == payload_.size();
   if (codec_ != Codec::raw) {
     if (!whole || taken_ == bytes) return;
-    if (checked_) checksum_.update(payload_);
-    landing_.consume(codec_, chunk_, payload_);
+    landing_.consume(codec_, chunk_, payload_, checked_ ? &checksum_ : nullptr);
     taken_ = bytes;
     return;
   }
   const std::size_t usable = whole ? bytes : bytes / line_bytes * line_bytes;
   if (usable == taken_) return;
   const auto part = payload_.subspan(taken_, usable - taken_);
-  if (checked_) checksum_.update(part);
-  landing_.consume(chunk_.offset + taken_, part);
+  landing_.consume(chunk_.offset + taken_, part, checked_ ? &checksum_ : nullptr);
   taken_ = usable;
 }
 

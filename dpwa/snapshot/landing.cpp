@@ -10,6 +10,7 @@
 #include "dpwa/base/invariant.h"
 #include "dpwa/snapshot/encoded_chunk.h"
 #include "dpwa/snapshot/finite.h"
+#include "interpolation/kernels/checked_landing.h"
 #include "interpolation/kernels/dtype.h"
 #include "interpolation/kernels/encoding.h"
 #include "interpolation/kernels/portions.h"
@@ -141,13 +142,19 @@ double Landing::rounding_distance() const {
   return own_ == nullptr ? 0 : dpwa::rounding_distance(manifest_, own_->bytes(), range_);
 }
 
-void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer) {
-  consume(Codec::raw, {offset, peer.size()}, peer);
+void Landing::consume(std::uint64_t offset, std::span<const std::byte> peer, Crc32c* checksum) {
+  consume(Codec::raw, {offset, peer.size()}, peer, checksum);
 }
 
-void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload) {
+void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload,
+                      Crc32c* checksum) {
   DPWA_INVARIANT(overlap(chunk, range_) == chunk, "a chunk is of the range that lands",
                  chunk.offset, chunk.length, range_.offset, range_.length);
+  std::uint64_t checked = 0;  // of the payload
+  const auto check_up_to = [&](std::uint64_t end) {
+    if (checksum != nullptr) checksum->update(payload.subspan(checked, end - checked));
+    checked = end;
+  };
   for_each_piece(manifest_, codec, chunk, [&](const ChunkPiece& piece) {
     DPWA_INVARIANT(piece.payload.end() <= payload.size(), "a chunk has its whole payload",
                    piece.payload.offset, piece.payload.length, payload.size());
@@ -165,11 +172,17 @@ void Landing::consume(Codec codec, ByteRange chunk, std::span<const std::byte> p
       stats_ += difference
                     ? kernels::land_encoded_difference(dtype, codec, target, source, own, stores_)
                     : kernels::land_encoded_copy(dtype, codec, target, source, own);
+    } else if (difference && checksum != nullptr && kernels::checks_while_landing(dtype)) {
+      check_up_to(piece.payload.offset);
+      stats_ +=
+          kernels::land_difference_checked(dtype, target, source, own, stores_, checksum->state());
+      checked = piece.payload.end();
     } else {
       stats_ += difference ? kernels::land_difference(dtype, target, source, own, stores_)
                            : kernels::land_copy(dtype, target, source, own);
     }
   });
+  check_up_to(payload.size());
 }
 
 }  // namespace dpwa

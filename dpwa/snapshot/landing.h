@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/manifest.h"
@@ -39,10 +40,12 @@ class Landing {
   // `range`: what is about to land; the rest of the buffer keeps old contents.
   void begin(LandingMode mode, std::shared_ptr<const Snapshot> own, ByteRange range);
   // Takes bytes [offset, offset + peer.size()) of the peer's snapshot; offset and size are
-  // multiples of 64, except for the last piece. Throws nothing; the caller has checked the bounds.
-  void consume(std::uint64_t offset, std::span<const std::byte> peer);
+  // multiples of 64, except for the last piece. `checksum`, if any, takes the bytes in on the way.
+  // Throws nothing; the caller has checked the bounds.
+  void consume(std::uint64_t offset, std::span<const std::byte> peer, Crc32c* checksum = nullptr);
   // The same for the payload of a chunk that travels with `codec`; see encoded_chunk.h.
-  void consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload);
+  void consume(Codec codec, ByteRange chunk, std::span<const std::byte> payload,
+               Crc32c* checksum = nullptr);
   // What comparing gave. A distance from own values that are not finite means nothing: it is NaN.
   // Call it before release(). Reads the own values only when the distance is infinite.
   kernels::PassStats comparison() const;

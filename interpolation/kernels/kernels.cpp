@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "interpolation/kernels/checked_landing.h"
 #include "interpolation/kernels/variants.h"
 
 namespace dpwa::kernels {
@@ -85,6 +86,21 @@ PassStats land_difference(DType dtype, std::span<std::byte> landing,
   const auto pass =
       streams(stores, landing.data()) ? passes.land_difference_streaming : passes.land_difference;
   const RawStats stats = pass(landing.data(), peer.data(), own.data(), count);
+  return {stats.squared_distance, stats.finite};
+}
+
+bool checks_while_landing(DType dtype) {
+  return dtype == DType::float32 && selected_variant().land_checked != nullptr;
+}
+
+PassStats land_difference_checked(DType dtype, std::span<std::byte> landing,
+                                  std::span<const std::byte> peer, std::span<const std::byte> own,
+                                  Stores stores, std::uint32_t& state) {
+  elements(dtype, landing.size(), own.size());
+  const std::size_t count = elements(dtype, landing.size(), peer.size());
+  if (!checks_while_landing(dtype)) throw std::invalid_argument("a pass that does not exist here");
+  const RawStats stats = selected_variant().land_checked(
+      landing.data(), peer.data(), own.data(), count, streams(stores, landing.data()), state);
   return {stats.squared_distance, stats.finite};
 }
 

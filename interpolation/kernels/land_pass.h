@@ -45,6 +45,13 @@ enum class Checks {
   none,  // nothing: for values that are finite when their squares are
 };
 
+// What a landing pass does with the peer's bytes beside landing them: nothing, or a checksum.
+struct NoChecksum {
+  template <class Vector>
+  void add(Vector, Vector) {}
+  static void fetch(const std::byte*) {}
+};
+
 // Lands a step, at most kFlushBlocks whole blocks: `blocks(checks, lanes)` lands them and leaves
 // the sums of squares in `lanes`. Where the element in memory holds every value of the computation,
 // nothing that is not finite leaves the squares finite, so the first pass does not check; a second
@@ -65,10 +72,11 @@ inline void land_step(bool again, LandTotals<Element>& totals, Blocks blocks) {
 
 // Lands `blocks` whole blocks, at most kFlushBlocks of them. Streaming stores go by way of a block
 // on the stack, which stays in registers or in the nearest cache.
-template <class Element, bool kDifference, Copy kStores, Checks kChecks>
+template <class Element, bool kDifference, Copy kStores, Checks kChecks, class Checksum>
 inline void land_blocks(std::byte* landing, const std::byte* peer, const std::byte* own,
                         std::size_t blocks, typename Element::Scalar (&lanes)[kBlock<Element>],
-                        LandTotals<Element>& totals) {
+                        LandTotals<Element>& totals, Checksum& checksum) {
+  Checksum running = checksum;  // in registers
   using Vector = typename Element::Vector;
   Vector low_squares[kPacks] = {}, high_squares[kPacks] = {};
   Vector peer_check = {}, own_check = {}, landed_check = {};
@@ -76,9 +84,11 @@ inline void land_blocks(std::byte* landing, const std::byte* peer, const std::by
   std::byte landed_block[kStride<Element>];
   for (; blocks > 0; --blocks) {
     std::byte* const target = kStreams ? landed_block : landing;
+    if constexpr (kStreams) Checksum::fetch(own);
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kPacks; ++i) {
       const auto theirs = Element::load(peer, i);
+      running.add(theirs.low, theirs.high);
       const auto ours = Element::load(own, i);
       const Vector low = theirs.low - ours.low;
       const Vector high = theirs.high - ours.high;
@@ -102,6 +112,7 @@ inline void land_blocks(std::byte* landing, const std::byte* peer, const std::by
     peer += kStride<Element>;
     own += kStride<Element>;
   }
+  checksum = running;
   __builtin_memcpy(lanes, low_squares, sizeof low_squares);
   __builtin_memcpy(lanes + kBlock<Element> / 2, high_squares, sizeof high_squares);
   if constexpr (kChecks == Checks::all) {
@@ -111,22 +122,32 @@ inline void land_blocks(std::byte* landing, const std::byte* peer, const std::by
   }
 }
 
-template <class Element, bool kDifference, Copy kStores>
+// With a checksum, no two of the buffers are the same.
+template <class Element, bool kDifference, Copy kStores, class Checksum>
 void land_step(std::byte* landing, const std::byte* peer, const std::byte* own, std::size_t blocks,
-               LandTotals<Element>& totals) {
+               LandTotals<Element>& totals, Checksum& checksum) {
   const bool again = landing != peer && landing != own;
   land_step(again, totals, [&]<Checks kChecks>(typename Element::Scalar(&lanes)[kBlock<Element>]) {
-    land_blocks<Element, kDifference, kStores, kChecks>(landing, peer, own, blocks, lanes, totals);
+    NoChecksum none;  // the first pass has been over the bytes
+    if constexpr (kChecks == Checks::none) {
+      land_blocks<Element, kDifference, kStores, kChecks>(landing, peer, own, blocks, lanes, totals,
+                                                          checksum);
+    } else {
+      land_blocks<Element, kDifference, kStores, kChecks>(landing, peer, own, blocks, lanes, totals,
+                                                          none);
+    }
   });
 }
 
-template <class Element, bool kDifference, Copy kStores>
-RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, std::size_t count) {
+// `checksum` gets the whole blocks.
+template <class Element, bool kDifference, Copy kStores, class Checksum>
+RawStats land_with(Checksum& checksum, std::byte* landing, const std::byte* peer,
+                   const std::byte* own, std::size_t count) {
   LandTotals<Element> totals;
   std::size_t blocks = count / kBlock<Element>;
   while (blocks > 0) {
     const std::size_t step = blocks < kFlushBlocks ? blocks : kFlushBlocks;
-    land_step<Element, kDifference, kStores>(landing, peer, own, step, totals);
+    land_step<Element, kDifference, kStores>(landing, peer, own, step, totals, checksum);
     landing += step * kStride<Element>;
     peer += step * kStride<Element>;
     own += step * kStride<Element>;
@@ -140,11 +161,19 @@ RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, s
     std::byte own_block[kStride<Element>] = {};
     __builtin_memcpy(peer_block, peer, rest);
     __builtin_memcpy(own_block, own, rest);
-    land_step<Element, kDifference, Copy::cached>(landed_block, peer_block, own_block, 1, totals);
+    NoChecksum none;
+    land_step<Element, kDifference, Copy::cached>(landed_block, peer_block, own_block, 1, totals,
+                                                  none);
     __builtin_memcpy(landing, landed_block, rest);
   }
   if constexpr (kStores == Copy::streaming) stream_fence();
   return totals.stats();
+}
+
+template <class Element, bool kDifference, Copy kStores>
+RawStats land(std::byte* landing, const std::byte* peer, const std::byte* own, std::size_t count) {
+  NoChecksum none;
+  return land_with<Element, kDifference, kStores>(none, landing, peer, own, count);
 }
 
 }  // namespace

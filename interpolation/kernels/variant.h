@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "interpolation/kernels/update_terms.h"
 
@@ -94,5 +95,11 @@ extern const KernelTable generic_kernels;
 // x86-64 only.
 extern const KernelTable avx2_kernels;
 extern const KernelTable avx512_kernels;
+
+// Lands the difference of fp32 elements, and continues the state of a CRC32C over the peer's bytes.
+// No two of the buffers are the same.
+using LandChecked = RawStats(std::byte* landing, const std::byte* peer, const std::byte* own,
+                             std::size_t count, bool streaming, std::uint32_t& state);
+LandChecked avx512_land_checked;  // on processors with VPCLMULQDQ
 
 }  // namespace dpwa::kernels

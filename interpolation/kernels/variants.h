@@ -14,6 +14,7 @@ namespace dpwa::kernels {
 struct Variant {
   std::string_view name;  // as instruction_set() reports it
   const KernelTable* kernels;
+  LandChecked* land_checked = nullptr;  // null: this processor has not the instructions
 };
 
 // The variants that this CPU can run, fastest first; never empty. Tests run them all.

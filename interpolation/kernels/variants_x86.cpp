@@ -19,7 +19,8 @@ std::vector<Variant> detect() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) {
-    variants.push_back({"avx512", &avx512_kernels});
+    const bool folds = __builtin_cpu_supports("vpclmulqdq");
+    variants.push_back({"avx512", &avx512_kernels, folds ? avx512_land_checked : nullptr});
   }
   if (__builtin_cpu_supports("avx2") && has_f16c()) variants.push_back({"avx2", &avx2_kernels});
   variants.push_back({"baseline", &generic_kernels});

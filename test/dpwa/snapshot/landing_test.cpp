@@ -73,11 +73,12 @@ struct Fixture {
     store.publish(std::move(*writer), {});
   }
   // Lands the first `end` bytes of the peer in pieces of `piece` bytes.
-  std::vector<std::byte> land(LandingMode mode, std::size_t piece, std::size_t end) {
+  std::vector<std::byte> land(LandingMode mode, std::size_t piece, std::size_t end,
+                              Crc32c* checksum = nullptr) {
     landing.begin(mode, store.latest(), {0, manifest.total_bytes()});
     const std::span<const std::byte> all(peer.bytes);
     for (std::size_t at = 0; at < end; at += piece)
-      landing.consume(at, all.subspan(at, std::min(piece, end - at)));
+      landing.consume(at, all.subspan(at, std::min(piece, end - at)), checksum);
     return {landing.bytes().begin(), landing.bytes().end()};
   }
 
@@ -128,6 +129,16 @@ TEST_CASE_FIXTURE(Fixture, "the size of the pieces changes nothing but the last 
       CHECK(land(mode, piece, peer.bytes.size()) == whole);
       CHECK(landing.stats().squared_distance == doctest::Approx(expected));
       CHECK(landing.stats().finite);
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "what lands passes through the checksum, whatever the pieces") {
+  for (const LandingMode mode : {LandingMode::difference, LandingMode::values}) {
+    for (const std::size_t piece : {64UL, 192UL, 1024UL, peer.bytes.size()}) {
+      Crc32c checksum;
+      land(mode, piece, peer.bytes.size(), &checksum);
+      CHECK(checksum.value() == crc32c(peer.bytes));
     }
   }
 }

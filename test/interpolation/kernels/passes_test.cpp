@@ -4,9 +4,11 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
+#include "interpolation/kernels/checked_landing.h"
 #include "interpolation/kernels/kernels.h"
 #include "test/interpolation/kernels/reference.h"
 
@@ -47,6 +49,15 @@ void for_each_case(Check check) {
       }
     }
   }
+}
+
+// CRC32C bit by bit, without the inversions.
+std::uint32_t checksum_state(std::uint32_t state, std::span<const std::byte> bytes) {
+  for (const std::byte byte : bytes) {
+    state ^= std::to_integer<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) state = (state >> 1) ^ ((state & 1) != 0 ? 0x82F63B78 : 0);
+  }
+  return state;
 }
 
 template <class Integer>
@@ -102,6 +113,31 @@ TEST_CASE("landing past the cache gives the bits and statistics of landing into 
     CHECK(got.squared_distance == want.squared_distance);
     CHECK(got.finite == want.finite);
   });
+}
+
+TEST_CASE("landing with a checksum gives what landing without it does, and the peer's CRC32C") {
+  if (!kernels::checks_while_landing(DType::float32)) return;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr std::uint32_t begun = 0x12345678;
+  for (const std::size_t size : {0, 1, 31, 32, 33, 1000, 4099, 9000}) {
+    for (const auto stores : {kernels::Stores::cached, kernels::Stores::streaming}) {
+      CAPTURE(size);
+      const Bytes peer = random_elements(DType::float32, size, 1);
+      Bytes own = random_elements(DType::float32, size, 2);
+      if (size > 5000) std::memcpy(&own[sizeof infinity * 5000], &infinity, sizeof infinity);
+      Bytes want(peer.size()), room(peer.size() + 64);
+      const std::size_t to_line = 64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64;
+      const auto landing = std::span(room).subspan(to_line, peer.size());
+      std::uint32_t state = begun;
+      const auto plain = kernels::land_difference(DType::float32, want, peer, own);
+      const auto checked =
+          kernels::land_difference_checked(DType::float32, landing, peer, own, stores, state);
+      CHECK(std::ranges::equal(landing, want));
+      CHECK(same(checked.squared_distance, plain.squared_distance));
+      CHECK(checked.finite == plain.finite);
+      CHECK(state == checksum_state(begun, peer));
+    }
+  }
 }
 
 TEST_CASE("landing a copy gives the peer's bytes at any size and address") {
