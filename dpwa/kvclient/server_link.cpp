@@ -220,36 +220,36 @@ std::string ServerLink::wrong_length(const kvstore::Answer& answer, bool landed)
 }
 
 std::string ServerLink::take_values(kvstore::Answer& answer) {
-  const kvstore::MemoryPlace place = *std::exchange(answer.place, std::nullopt);
-  const auto source = exchange_ ? exchange_->bytes(place.memory, place.offset, place.bytes)
-                                : std::span<const std::byte>();
-  if (source.empty()) return "an answer names memory that was not shared";
+  const MemoryPlace place = *std::exchange(answer.place, std::nullopt);
+  const auto lent = exchange_ ? exchange_->borrow(place) : std::nullopt;
+  if (!lent || lent->bytes.empty()) return "an answer names memory that was not shared";
   const auto target = events_.target_of(answer);
-  if (target.size() == source.size()) {
-    std::memcpy(target.data(), source.data(), source.size());
+  if (target.size() == lent->bytes.size()) {
+    std::memcpy(target.data(), lent->bytes.data(), target.size());
     answer.values = std::make_shared<kvstore::Bytes>();  // they are in their target already
   } else {
-    answer.values = std::make_shared<kvstore::Bytes>(copy_of(source));
+    answer.values = std::make_shared<kvstore::Bytes>(copy_of(lent->bytes));
   }
-  if (!exchange_->intact()) return "took its memory back while it was read";
+  if (!lent->intact()) return "took its memory back while it was read";
   read_ = place.mark;
   return {};
 }
 
 std::optional<kvstore::Message> ServerLink::form_of(const kvstore::Message& message) {
   const auto* push = std::get_if<kvstore::Push>(&message);
-  if (push == nullptr || push->lent.size() < least_reused_bytes || !exchange_) return std::nullopt;
+  if (push == nullptr || push->lent.bytes.size() < least_reused_bytes || !exchange_)
+    return std::nullopt;
+  const auto lent = push->lent.bytes;
   for (std::uint32_t number = 0; number < memories_.size(); ++number) {
     const auto bytes = memories_[number].bytes();
     const std::less_equal<const std::byte*> before;
-    if (!before(bytes.data(), push->lent.data()) ||
-        !before(push->lent.data() + push->lent.size(), bytes.data() + bytes.size()))
+    if (!before(bytes.data(), lent.data()) ||
+        !before(lent.data() + lent.size(), bytes.data() + bytes.size()))
       continue;
     if (!exchange_->is_shared(number)) return std::nullopt;
     kvstore::Push other = *push;
-    const auto offset = static_cast<std::uint64_t>(push->lent.data() - bytes.data());
-    other.place = kvstore::MemoryPlace{number, offset, push->lent.size(),
-                                       memories_[number].file()->generation()};
+    const auto offset = static_cast<std::uint64_t>(lent.data() - bytes.data());
+    other.place = MemoryPlace{number, offset, lent.size(), memories_[number].file()->generation()};
     other.lent = {};
     return other;
   }

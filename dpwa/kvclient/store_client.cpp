@@ -253,7 +253,7 @@ Ticket StoreClient::push(const kvstore::Key& key, std::span<const std::byte> len
     push.wants_value = terms.wants_value;
     push.optimizer = terms.optimizer;
     if (held.compressors.empty()) {
-      push.lent = part;
+      push.lent = {part};
     } else {
       kvstore::Compressor& compressor = held.compressors[index];
       push.compression = compressor.type();

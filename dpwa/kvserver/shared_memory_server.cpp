@@ -55,18 +55,14 @@ void SharedMemoryServer::begin_exchange(const kvstore::MemberId& worker, const E
   exchange->share(revocation_number, *revocation, 1);
 }
 
-std::optional<SharedMemoryServer::Borrowed> SharedMemoryServer::borrow(
-    const kvstore::MemberId& worker, const kvstore::MemoryPlace& place) const {
+std::optional<Loan> SharedMemoryServer::borrow(const kvstore::MemberId& worker,
+                                               const MemoryPlace& place) const {
   const auto client = clients_.find(worker);
-  if (client == clients_.end()) return std::nullopt;
-  const auto& exchange = client->second.exchange;
-  const auto bytes = exchange->bytes(place.memory, place.offset, place.bytes);
-  if (bytes.empty()) return std::nullopt;
-  return Borrowed{bytes, {exchange->memory(place.memory), place.mark}};
+  return client == clients_.end() ? std::nullopt : client->second.exchange->borrow(place);
 }
 
-std::optional<kvstore::MemoryPlace> SharedMemoryServer::place_for(
-    const kvstore::MemberId& worker, std::span<const std::byte> values) {
+std::optional<MemoryPlace> SharedMemoryServer::place_for(const kvstore::MemberId& worker,
+                                                         std::span<const std::byte> values) {
   thread_.check();
   const auto client = clients_.find(worker);
   if (client == clients_.end()) return std::nullopt;
@@ -79,7 +75,7 @@ std::optional<kvstore::MemoryPlace> SharedMemoryServer::place_for(
       exchange.share(place->arena, *shared_arena(place->arena), arena_bytes);
     return std::nullopt;
   }
-  return kvstore::MemoryPlace{place->arena, place->offset, values.size(), 0};
+  return MemoryPlace{place->arena, place->offset, values.size(), 0};
 }
 
 void SharedMemoryServer::begins(const kvstore::MemberId& worker) {

@@ -13,6 +13,7 @@
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/same_host/memory_server.h"
+#include "dpwa/snapshot/loan.h"
 #include "dpwa/snapshot/memory_file.h"
 
 namespace dpwa::kvserver {
@@ -31,16 +32,11 @@ class SharedMemoryServer {
   void stop();
 
   // The memory that a push of this worker names; none when the worker has not shared it.
-  struct Borrowed {
-    std::span<const std::byte> bytes;
-    kvstore::Loan loan;
-  };
-  std::optional<Borrowed> borrow(const kvstore::MemberId& worker,
-                                 const kvstore::MemoryPlace& place) const;
+  std::optional<Loan> borrow(const kvstore::MemberId& worker, const MemoryPlace& place) const;
   // Where this worker can read these values; none when it cannot, or not yet. They must not change
   // until the worker has read them, or until take_back().
-  std::optional<kvstore::MemoryPlace> place_for(const kvstore::MemberId& worker,
-                                                std::span<const std::byte> values);
+  std::optional<MemoryPlace> place_for(const kvstore::MemberId& worker,
+                                       std::span<const std::byte> values);
   // A connection of this worker has begun. Takes back what other processes of its name were lent.
   void begins(const kvstore::MemberId& worker);
   // The connection of the worker is over. Called before any of the memory changes.

@@ -140,15 +140,13 @@ void StoreHandler::connection_closed(const Responder& responder) {
 bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return true;
-  const auto borrowed = shared_memory_ != nullptr
-                            ? shared_memory_->borrow(member_of(responder), *push->place)
-                            : std::nullopt;
-  if (!borrowed) {
+  auto lent = shared_memory_ != nullptr ? shared_memory_->borrow(member_of(responder), *push->place)
+                                        : std::nullopt;
+  if (!lent || lent->bytes.empty()) {
     responder.protocol_error("a push names memory that was not shared");
     return false;
   }
-  push->lent = borrowed->bytes;
-  push->loan = borrowed->loan;
+  push->lent = *std::move(lent);
   push->place.reset();
   return true;
 }

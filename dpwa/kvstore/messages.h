@@ -16,7 +16,7 @@
 #include "dpwa/kvstore/epoch_engine.h"
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/values.h"
-#include "dpwa/snapshot/memory_file.h"
+#include "dpwa/snapshot/loan.h"
 #include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvstore {
@@ -63,26 +63,6 @@ enum class Merge : std::uint8_t {
   mean = 2,
 };
 
-// Where values lie that are not in the message: in a memory file that its sender has shared.
-struct MemoryPlace {
-  std::uint32_t memory = 0;  // the sender's number of the memory file
-  std::uint64_t offset = 0;
-  std::uint64_t bytes = 0;
-  // Push: the generation of the memory file, which changes when the worker takes its memory back.
-  // Answer: its number on the connection, counted from 1; see KV_READ.
-  std::uint64_t mark = 0;
-  bool operator==(const MemoryPlace&) const = default;
-};
-
-// Memory of another process that may be read because of a message.
-struct Loan {
-  std::shared_ptr<const MemoryFile> file;  // none: memory of this process
-  std::uint64_t generation = 0;            // of the file as it was lent
-
-  // Whether what was read before this call had not changed since it was lent.
-  bool intact() const { return !file || file->generation() == generation; }
-};
-
 struct Push {
   std::uint64_t epoch = 0;
   SliceId slice;
@@ -98,11 +78,12 @@ struct Push {
   Compression compression = Compression::none;
   Bytes values;  // in that form
   // Instead of `values`: memory of the worker, which it leaves alone until the push is answered.
-  std::span<const std::byte> lent;
-  Loan loan;                         // of that memory
+  Loan lent;
   std::optional<MemoryPlace> place;  // where that memory is, on the wire
 
-  std::span<const std::byte> content() const { return lent.empty() ? std::span(values) : lent; }
+  std::span<const std::byte> content() const {
+    return lent.bytes.empty() ? std::span(values) : lent.bytes;
+  }
 };
 
 // As the known version of a pull: the pull only waits, and no value is sent.

@@ -38,8 +38,8 @@ bool Round::add(const MemberId& from, Push message) {
   snapshot_ = std::max(snapshot_, message.snapshot);
   begun_in_ = std::min(begun_in_, message.begun_in);
   averages_ &= message.merge == Merge::mean && message.optimizer.empty();
-  if (!message.lent.empty()) {
-    lent_.push_back({from, {message.compression, message.content(), message.weight}, message.loan});
+  if (!message.lent.bytes.empty()) {
+    lent_.push_back({from, {message.compression, message.content(), message.weight}, message.lent});
   } else if (add_owned(message)) {
     weight_ += message.weight;
   } else {
@@ -124,7 +124,7 @@ bool Round::add_up_lent(Bytes& total) const {
 // whether all lent parts are finite, so they are checked one by one only when it is not.
 Bytes Round::gradient(double& scale) {
   DPWA_INVARIANT(weight_ >= 0, "a sum of weights is not negative", weight_);
-  const auto torn = [](const Lent& part) { return !part.loan.intact(); };
+  const auto torn = [](const Lent& part) { return !part.memory.intact(); };
   const auto not_finite = [&](const Lent& part) {
     Bytes alone = empty_sum();
     return !add_up(shape_.dtype, alone, {&part.values, 1});

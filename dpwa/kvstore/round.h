@@ -62,7 +62,7 @@ class Round {
   struct Lent {
     MemberId worker;
     Contribution values;
-    Loan loan;
+    Loan memory;
   };
 
   bool add_owned(Push& message);

@@ -123,7 +123,7 @@ void ShardEngine::push_single(Entry& entry, const MemberId& from, std::uint64_t 
   const Contribution values{message.compression, message.content(), weight};
   change.gradient.resize(held.elements * size_of(computed_in(held.spec.dtype)));
   const bool finite = add_up(held.spec.dtype, change.gradient, {&values, 1});
-  if (finite && message.loan.intact()) {
+  if (finite && message.lent.intact()) {
     change.optimizer = message.optimizer;
     // As a mean over pushes without weight.
     if (message.merge == Merge::mean && message.weight == 0) change.gradient.clear();

@@ -128,14 +128,11 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
 asio::awaitable<std::optional<wire::Release>> SnapshotHandler::lend(const PullGrant& grant,
                                                                     std::uint32_t request_id,
                                                                     Responder& responder) {
-  wire::Mapped place;
-  place.progress = grant.snapshot->progress();
-  place.state = grant.state;
-  place.offset = grant.range.offset;
-  place.length = grant.range.length;
-  place.generation = grant.snapshot->file()->generation();
-  place.buffer = grant.snapshot->buffer();
-  const auto frame = wire::encode(place, request_id);
+  const Snapshot& snapshot = *grant.snapshot;
+  const MemoryPlace place{snapshot.buffer(), grant.range.offset, grant.range.length,
+                          snapshot.file()->generation()};
+  const auto frame =
+      wire::encode(wire::Mapped{snapshot.progress(), grant.state, place}, request_id);
   const std::array<asio::const_buffer, 1> buffers{asio::buffer(frame)};
   const bool written = co_await responder.write(buffers);
   if (!written) co_return std::nullopt;

@@ -326,7 +326,7 @@ void fields(Side& side, Of<Side, kvstore::Barrier>& message) {
 // KV_PUSH_MAPPED and KV_ANSWER_MAPPED: the fields of KV_PUSH and KV_ANSWER, and then
 //   u32 memory; u64 offset; u64 bytes; u64 generation of the memory, or number of the answer
 template <typename Side>
-void fields(Side& side, Of<Side, kvstore::MemoryPlace>& place) {
+void fields(Side& side, Of<Side, MemoryPlace>& place) {
   all(side, place.memory, place.offset, place.bytes, place.mark);
 }
 

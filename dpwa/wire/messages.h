@@ -10,6 +10,7 @@
 
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/progress.h"
+#include "dpwa/snapshot/loan.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/frame.h"
 #include "interpolation/kernels/codec.h"
@@ -134,10 +135,8 @@ struct ChunkHeader {
 struct Mapped {
   Progress progress;
   NodeState state = NodeState::ready;
-  std::uint64_t offset = 0;
-  std::uint64_t length = 0;
-  std::uint64_t generation = 2;  // of the memory while it holds this snapshot: even, above 0
-  std::uint32_t buffer = 0;      // which memory: its number in SHARE, below max_shared_buffers
+  // Of the range in a memory below max_shared_buffers. Its mark, the generation, is even, above 0.
+  MemoryPlace place{.mark = 2};
 };
 inline constexpr std::uint32_t max_shared_buffers = 64;
 

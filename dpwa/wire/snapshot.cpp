@@ -62,13 +62,14 @@ constexpr std::string_view length_fault =
 // The fault in the values; empty when there is none.
 std::string_view fault_of(const Mapped& message) {
   if (const auto fault = progress_fault(message.progress); !fault.empty()) return fault;
-  if (message.offset > max_snapshot_bytes || message.length > max_snapshot_bytes - message.offset) {
+  const MemoryPlace& place = message.place;
+  if (place.offset > max_snapshot_bytes || place.bytes > max_snapshot_bytes - place.offset) {
     return "range of the snapshot ends beyond 2^48 bytes";
   }
-  if (message.generation == 0 || message.generation % 2 != 0) {
+  if (place.mark == 0 || place.mark % 2 != 0) {
     return "generation of the memory is not that of a published snapshot";
   }
-  if (message.buffer >= max_shared_buffers) return "number of the memory is too high";
+  if (place.memory >= max_shared_buffers) return "number of the memory is too high";
   return {};
 }
 
@@ -182,10 +183,10 @@ template <typename Side>
 void fields(Side& side, Of<Side, Mapped>& message) {
   std::uint8_t flags = message.progress.final ? final_flag : 0;
   progress(side, message.progress);
-  side.field(message.offset);
-  side.field(message.length);
-  side.field(message.generation);
-  side.field(message.buffer);
+  side.field(message.place.offset);
+  side.field(message.place.bytes);
+  side.field(message.place.mark);
+  side.field(message.place.memory);
   side.choice(message.state, NodeState::joining, NodeState::finished, "node state");
   side.field(flags);
   if constexpr (reads<Side>) {

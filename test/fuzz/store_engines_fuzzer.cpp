@@ -84,10 +84,10 @@ void lend(kvstore::Message& message) {
   static const std::shared_ptr<MemoryFile> memory = MemoryFile::create(bytes);
   auto* push = std::get_if<kvstore::Push>(&message);
   if (push == nullptr || !push->place) return;
-  const kvstore::MemoryPlace place = *std::exchange(push->place, std::nullopt);
+  const MemoryPlace place = *std::exchange(push->place, std::nullopt);
   if (place.offset > bytes || place.bytes > bytes - place.offset) return;
-  push->lent = memory->bytes({place.offset, place.bytes});
-  push->loan = {memory, memory->generation() + place.mark % 2};
+  push->lent = {memory->bytes({place.offset, place.bytes}), memory, memory,
+                memory->generation() + place.mark % 2};
 }
 
 void at_server(Records records, bool at_each_push, bool replicas) {

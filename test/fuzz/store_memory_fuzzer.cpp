@@ -85,8 +85,8 @@ void at_socket(Operation operation, Input& input, MemoryGuest& client) {
   }
 }
 
-kvstore::MemoryPlace place_in(Input& input) {
-  kvstore::MemoryPlace place;
+MemoryPlace place_in(Input& input) {
+  MemoryPlace place;
   place.memory = static_cast<std::uint32_t>(input.number());
   place.offset = input.number();
   place.bytes = input.number();
@@ -155,11 +155,11 @@ void at_worker(Input input) {
   while (!input.over()) {
     const Operation operation = next_operation(input);
     if (operation == Operation::push) {  // here an answer that names memory
-      const kvstore::MemoryPlace place = place_in(input);
-      const auto source = exchange->bytes(place.memory, place.offset, place.bytes);
-      DPWA_FUZZ_REQUIRE(source.empty() || source.size() == place.bytes);
-      (void)copy_of(source);
-      (void)exchange->intact();
+      const MemoryPlace place = place_in(input);
+      const auto lent = exchange->borrow(place);
+      DPWA_FUZZ_REQUIRE(!lent || lent->bytes.size() == place.bytes);
+      if (lent) (void)copy_of(lent->bytes);
+      (void)(lent && lent->intact());
     } else {
       at_socket(operation, input, client);
     }

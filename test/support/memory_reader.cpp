@@ -56,9 +56,9 @@ std::optional<wire::Mapped> MemoryReader::pull(std::chrono::milliseconds deadlin
   last_reply_ = reply->header.type;
   if (last_reply_ != wire::MessageType::mapped) return std::nullopt;
   const auto mapped = wire::decode_mapped(reply->body);
-  if (!mapped || mapped->buffer >= buffers_.size())
+  if (!mapped || mapped->place.memory >= buffers_.size())
     throw std::runtime_error("the node sends no sound MAPPED");
-  mapping_ = buffers_[mapped->buffer];
+  mapping_ = buffers_[mapped->place.memory];
   return *mapped;
 }
 

@@ -48,11 +48,14 @@ std::shared_ptr<MemoryFile> MemoryExchange::memory(std::uint32_t number) const {
   return found == mapped_.end() ? nullptr : found->second;
 }
 
-std::span<const std::byte> MemoryExchange::bytes(std::uint32_t number, std::uint64_t offset,
-                                                 std::uint64_t count) const {
-  const auto file = memory(number);
-  if (!file || offset > file->size() || count > file->size() - offset) return {};
-  return file->bytes({offset, count});
+std::optional<Loan> MemoryExchange::borrow(const MemoryPlace& place) const {
+  auto file = memory(place.memory);
+  if (!file || place.offset > file->size() || place.bytes > file->size() - place.offset)
+    return std::nullopt;
+  const auto bytes = file->bytes({place.offset, place.bytes});
+  if (auto revocation = memory(revocation_number))
+    return Loan{bytes, std::move(file), std::move(revocation), 0};
+  return Loan{bytes, file, file, place.mark};
 }
 
 void MemoryExchange::send(Outgoing next) {

@@ -10,6 +10,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/net/connection.h"
 #include "dpwa/net/same_host/offer.h"
+#include "dpwa/snapshot/loan.h"
 #include "dpwa/snapshot/memory_file.h"
 #include "dpwa/wire/messages.h"
 
@@ -66,14 +68,9 @@ class MemoryExchange final : public std::enable_shared_from_this<MemoryExchange>
 
   // A file of the other end; null: it has shared none of that number.
   std::shared_ptr<MemoryFile> memory(std::uint32_t number) const;
-  // Whether what the other end has lent is still lent.
-  bool intact() const {
-    const auto revocation = memory(revocation_number);
-    return revocation && revocation->generation() == 0;
-  }
-  // The bytes of a file of the other end; empty: they are not all in it.
-  std::span<const std::byte> bytes(std::uint32_t number, std::uint64_t offset,
-                                   std::uint64_t count) const;
+  // What a message of the other end lends; none: it has not shared all of that. An end that has
+  // shared a revocation takes its memory back with that one, others with the generation of a file.
+  std::optional<Loan> borrow(const MemoryPlace& place) const;
   void forget() { mapped_.clear(); }  // the files of the other end
 
   bool is_open() const { return socket_.is_open(); }

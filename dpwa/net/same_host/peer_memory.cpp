@@ -32,7 +32,7 @@ PeerMemory::PeerMemory(asio::io_context& io, LocalProcess& local, std::string pe
 void PeerMemory::close() {
   if (exchange_) exchange_->close();
   exchange_.reset();
-  borrowed_.memory.reset();
+  borrowed_.reset();
 }
 
 void PeerMemory::offered(const wire::Welcome& welcome) {
@@ -84,23 +84,23 @@ asio::awaitable<bool> PeerMemory::open() {
   co_return true;
 }
 
-PullResult PeerMemory::borrow(const PullRequest& request, const wire::Mapped& place) {
-  if (ByteRange{place.offset, place.length} != request.range)
+PullResult PeerMemory::borrow(const PullRequest& request, const wire::Mapped& mapped) {
+  if (ByteRange{mapped.place.offset, mapped.place.bytes} != request.range)
     return failed(PeerFailure::protocol, "handed over a range not asked for");
-  auto memory = exchange_ ? exchange_->memory(place.buffer) : nullptr;
-  if (memory == nullptr)
-    return failed(PeerFailure::protocol, "referred to memory that it has not sent");
-  if (memory->size() != local_.manifest.total_bytes())
+  borrowed_ = exchange_ ? exchange_->borrow(mapped.place) : std::nullopt;
+  if (!borrowed_) return failed(PeerFailure::protocol, "referred to memory that it has not sent");
+  if (borrowed_->file->size() != local_.manifest.total_bytes())
     return failed(PeerFailure::protocol, "sent memory of another size");
-  borrowed_ = {std::move(memory), place, request.codec};
+  request_ = request;
+  progress_ = mapped.progress;
   PullResult result;
-  result.progress = place.progress;
+  result.progress = progress_;
   return result;
 }
 
 std::uint64_t PeerMemory::land_piece(ByteRange piece, Landing& landing) {
-  const MemoryFile& memory = *borrowed_.memory;
-  const Codec codec = borrowed_.codec;
+  const MemoryFile& memory = *borrowed_->file;
+  const Codec codec = request_.codec;
   if (codec == Codec::raw) {
     landing.consume(piece.offset, memory.bytes(piece));
     return piece.length;
@@ -115,31 +115,30 @@ std::uint64_t PeerMemory::land_piece(ByteRange piece, Landing& landing) {
 // Lets the thread do its other work between two pieces; a deadline may close this there. With a
 // codec the pieces are the chunks of a reply over TCP, for its units depend on them.
 asio::awaitable<PullResult> PeerMemory::land(Landing& landing) {
-  const wire::Mapped place = borrowed_.place;
   PullResult result;
-  result.progress = place.progress;
-  const ByteRange range{place.offset, place.length};
-  const std::uint64_t longest = borrowed_.codec == Codec::raw ? piece_bytes : payload_.size();
+  result.progress = progress_;
+  const ByteRange range = request_.range;
+  const std::uint64_t longest = request_.codec == Codec::raw ? piece_bytes : payload_.size();
   for (std::uint64_t at = 0; at < range.length;) {
-    if (borrowed_.memory == nullptr) {
+    if (!borrowed_) {
       result.failure = PeerFailure::unreachable;
       result.detail = "the connection was closed";
       co_return result;
     }
     const ByteRange piece{range.offset + at, std::min(longest, range.length - at)};
-    if (!borrowed_.memory->populate(piece))
+    if (!borrowed_->file->populate(piece))
       co_return failed(PeerFailure::protocol, "sent memory that cannot be read");
     result.bytes += land_piece(piece, landing);
     at += piece.length;
-    if (borrowed_.memory->generation() != place.generation) {
+    if (!borrowed_->intact()) {
       ++local_.traffic.same_host_reads_discarded;
       result = failed(PeerFailure::timed_out, "took its memory back while it was read");
-      result.progress = place.progress;
+      result.progress = progress_;
       co_return result;
     }
     if (at < range.length) co_await asio::post(io_, asio::use_awaitable);
   }
-  borrowed_.memory.reset();
+  borrowed_.reset();
   result.same_host = true;
   co_return result;
 }

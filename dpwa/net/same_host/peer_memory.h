@@ -13,7 +13,7 @@
 #include "dpwa/net/same_host/memory_exchange.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/landing.h"
-#include "dpwa/snapshot/memory_file.h"
+#include "dpwa/snapshot/loan.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {
@@ -47,18 +47,13 @@ class PeerMemory {
 
   // The peer has answered a pull with the place of its snapshot. The result is that of
   // PeerChannel::ask(); a failure is a fault of the peer.
-  PullResult borrow(const PullRequest& request, const wire::Mapped& place);
+  PullResult borrow(const PullRequest& request, const wire::Mapped& mapped);
   // Reads what was borrowed last, as PeerChannel::land(). The same values land as over TCP: with
   // a codec each chunk is encoded here, as the peer would, and decoded again.
   boost::asio::awaitable<PullResult> land(Landing& landing);
-  const Progress& progress() const { return borrowed_.place.progress; }  // of that snapshot
+  const Progress& progress() const { return progress_; }  // of that snapshot
 
  private:
-  struct Borrowed {
-    std::shared_ptr<MemoryFile> memory;
-    wire::Mapped place;
-    Codec codec = Codec::raw;
-  };
   // Lands a part of the snapshot. The bytes that it would have taken over TCP.
   std::uint64_t land_piece(ByteRange piece, Landing& landing);
 
@@ -72,7 +67,9 @@ class PeerMemory {
   std::uint64_t incarnation_ = 0;  // of the peer that made it
   TimePoint retry_at_ = TimePoint::min();
   std::optional<Offer> announced_;  // in the log
-  Borrowed borrowed_;
+  std::optional<Loan> borrowed_;    // none: closed
+  PullRequest request_;             // that it answers
+  Progress progress_;
 };
 
 }  // namespace dpwa::same_host

@@ -99,7 +99,7 @@ FileDescriptor memory_file(std::uint64_t bytes, bool sealed = true, unsigned fla
   return file;
 }
 
-kvstore::Push push_of(const kvstore::MemoryPlace& place) {
+kvstore::Push push_of(const MemoryPlace& place) {
   kvstore::Push push;
   push.slice = {key, 0};
   push.place = place;

@@ -57,7 +57,7 @@ kvstore::Answer value_of(std::span<const float> values) {
   return answer;
 }
 
-kvstore::Answer mapped(const kvstore::MemoryPlace& place) {
+kvstore::Answer mapped(const MemoryPlace& place) {
   kvstore::Answer answer = value_of({});
   answer.values = nullptr;
   answer.place = place;

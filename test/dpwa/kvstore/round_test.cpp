@@ -36,7 +36,7 @@ Push push_of(double value, double weight = 1, Merge merge = Merge::mean) {
 Push lent_push(const Bytes& values) {
   Push push = push_of(0);
   push.values.clear();
-  push.lent = values;
+  push.lent = {values};
   return push;
 }
 

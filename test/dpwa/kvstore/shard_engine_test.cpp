@@ -136,7 +136,7 @@ TEST_CASE(
             push.merge = merge;
             push.weight = each.weight;
             if (optimizes) push.optimizer = sgd;
-            if (lent) push.values.clear(), push.lent = memory;
+            if (lent) push.values.clear(), push.lent = {memory};
             server.engine.receive(worker, 1, push, now);
           }
           std::map<AnswerKind, int> kinds;
@@ -204,7 +204,7 @@ TEST_CASE("a push that is not finite is refused and the round closes over the re
     Push bad = server.push(0, {});
     bad.wants_value = true;
     (lent ? bad.values.clear() : bad.values.assign(memory.begin(), memory.end()));
-    if (lent) bad.lent = memory;
+    if (lent) bad.lent = {memory};
     server.engine.receive(w1, 1, bad, now);
     server.engine.receive(w0, 2, server.push(0, {3, 4}), now);
     const auto all = server.answers();
@@ -220,7 +220,7 @@ TEST_CASE("memory that a worker lends is read when the round closes") {
   Server server(sync);
   Bytes memory = bytes_of({5, 6});
   Push lent = server.push(0, {});
-  lent.lent = memory;
+  lent.lent = {memory};
   server.engine.receive(w0, 1, lent, now);
   std::ranges::copy(bytes_of({7, 8}), memory.begin());
   server.engine.receive(w1, 2, server.push(0, {1, 1}), now);
@@ -233,15 +233,14 @@ TEST_CASE("memory that a worker has taken back before the round closes does not 
     const Bytes memory = bytes_of({5, 6});
     const std::shared_ptr<MemoryFile> file = MemoryFile::create(memory.size());
     REQUIRE(file);
-    const Loan loan{file, file->generation()};
+    const Loan loan{memory, file, file, file->generation()};
     Push lent = server.push(0, {});
     lent.wants_value = true;
-    lent.lent = memory;
-    lent.loan = loan;
+    lent.lent = loan;
     server.engine.receive(w0, 1, lent, now);
     file->begin_write();
     Push other = server.push(0, {1, 1});
-    if (alone) other.lent = memory, other.values.clear(), other.loan = loan;
+    if (alone) other.lent = loan, other.values.clear();
     server.engine.receive(w1, 2, other, now);
     CHECK(server.values() == (alone ? std::vector<double>{1, 2} : std::vector<double>{1, 1}));
     CHECK(server.engine.counts().not_finite == (alone ? 2 : 1));
@@ -254,10 +253,9 @@ TEST_CASE("an update at once does not count memory that its worker has taken bac
   const Bytes memory = bytes_of({5, 6});
   Push lent = server.push(0, {});
   lent.optimizer = sgd;
-  lent.lent = memory;
   const std::shared_ptr<MemoryFile> file = MemoryFile::create(memory.size());
   REQUIRE(file);
-  lent.loan = {file, file->generation()};
+  lent.lent = {memory, file, file, file->generation()};
   file->begin_write();
   file->end_write();
   const std::vector<double> before = server.values();

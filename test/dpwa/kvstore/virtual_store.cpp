@@ -219,7 +219,7 @@ void VirtualStore::transmit(const MemberId& from, Outgoing message) {
   if (!quiet_ && random_.bernoulli(options_.loss)) return;
   if (auto* push = std::get_if<Push>(&message.message); push && index_of(from.name) % 2 == 0) {
     // Not of one host: the bytes travel.
-    push->values.assign(push->lent.begin(), push->lent.end());
+    push->values.assign(push->lent.bytes.begin(), push->lent.bytes.end());
     push->lent = {};
   }
   const std::uint64_t to_incarnation = process(message.to).incarnation;
@@ -373,7 +373,7 @@ void VirtualStore::push_step(std::size_t at) {
     optimizer.learning_rate = 1;
     const OptionsBytes form = encode(optimizer);
     push.optimizer.assign(form.begin(), form.end());
-    push.lent = *bytes;
+    push.lent = {*bytes};
     push.wants_value = options_.type == KvstoreType::dist_async;
     worker.engine->push(std::move(push));
   }

@@ -74,7 +74,7 @@ TEST_CASE("answers leave in their order, also those whose values are in shared m
   kvstore::Answer value;
   value.slice = {"a", 0};
   value.kind = kvstore::AnswerKind::value;
-  value.place = kvstore::MemoryPlace{0, 0, 100'000, 1};
+  value.place = MemoryPlace{0, 0, 100'000, 1};
   Outgoing outgoing;
   outgoing.add(refusal, 1);
   outgoing.add(value, 2);
@@ -183,7 +183,7 @@ TEST_CASE("a message can leave in another form than it waits in") {
   outgoing.stage([](const kvstore::Message& message) -> std::optional<kvstore::Message> {
     kvstore::Push other = std::get<kvstore::Push>(message);
     other.values.clear();
-    other.place = kvstore::MemoryPlace{0, 0, 100'000, 2};
+    other.place = MemoryPlace{0, 0, 100'000, 2};
     return other;
   });
   CHECK(outgoing.staged().size() == 2);  // they are short now

@@ -32,7 +32,7 @@ TEST_CASE("a payload is sent from the memory of the message, and lent memory as 
   const kvstore::Bytes memory(1000, std::byte{7});
   kvstore::Push push;
   push.slice = {"w", 0};
-  push.lent = memory;
+  push.lent = {memory};
   const kvstore::Message message = push;
   const KvFrame frame = encode(message, 1);
   REQUIRE(frame.payload.size() == 1);
@@ -43,7 +43,7 @@ TEST_CASE("a payload is sent from the memory of the message, and lent memory as 
   const auto again = decode_kv(MessageType::kv_push, body_of(whole));
   REQUIRE(again.has_value());
   CHECK(std::get<kvstore::Push>(*again).values == memory);
-  CHECK(std::get<kvstore::Push>(*again).lent.empty());
+  CHECK(std::get<kvstore::Push>(*again).lent.bytes.empty());
 }
 
 TEST_CASE("frames that leave together are the bytes of each, and long payloads are not copied") {
@@ -51,7 +51,7 @@ TEST_CASE("frames that leave together are the bytes of each, and long payloads a
   const kvstore::Bytes long_values(20'000, std::byte{7});
   kvstore::Push push;
   push.slice = {"w", 0};
-  push.lent = long_values;
+  push.lent = {long_values};
   const kvstore::Message messages[] = {
       kvstore::Init{5, {"v", 0}, {DType::float32, {25}}, short_values}, push,
       kvstore::Pull{5, {"w", 0}, 1, 0}, kvstore::Pull{5, {"v", 0}, 1, 0}};
@@ -78,7 +78,7 @@ TEST_CASE("frames that leave together are the bytes of each, and long payloads a
   CHECK_THROWS_AS(frames.add(kvstore::Message(wrong), 9), std::invalid_argument);
   CHECK(frames.bytes() == expected.size());
   const kvstore::Bytes slice(KvFrames::usual_bytes);
-  push.lent = slice;
+  push.lent = {slice};
   CHECK_FALSE(frames.has_room_for(push));
   frames.clear();
   CHECK(frames.empty());

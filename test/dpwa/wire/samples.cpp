@@ -158,10 +158,7 @@ SnapshotReplyHead sample_head() {
 Mapped sample_mapped() {
   Mapped mapped;
   mapped.progress = sample_head().progress;
-  mapped.offset = 64;
-  mapped.length = 4196;
-  mapped.generation = 84;
-  mapped.buffer = 2;
+  mapped.place = {2, 64, 4196, 84};
   return mapped;
 }
 

@@ -198,10 +198,7 @@ namespace {
 
 TEST_CASE("a MAPPED survives the round trip") {
   Mapped sent = sample_mapped();
-  sent.offset = max_snapshot_bytes - 64;
-  sent.length = 64;
-  sent.generation = ~std::uint64_t{0} - 1;
-  sent.buffer = max_shared_buffers - 1;
+  sent.place = {max_shared_buffers - 1, max_snapshot_bytes - 64, 64, ~std::uint64_t{0} - 1};
   sent.progress.final = true;
   const auto frame = encode(sent, 3);
   CHECK(body_of(frame).size() == max_body_bytes(MessageType::mapped));
@@ -215,10 +212,7 @@ TEST_CASE("a MAPPED survives the round trip") {
   CHECK(mapped->progress.time_us == sent.progress.time_us);
   CHECK(mapped->progress.final);
   CHECK(mapped->state == sent.state);
-  CHECK(mapped->offset == sent.offset);
-  CHECK(mapped->length == sent.length);
-  CHECK(mapped->generation == sent.generation);
-  CHECK(mapped->buffer == sent.buffer);
+  CHECK(mapped->place == sent.place);
 }
 
 TEST_CASE("a MAPPED that no reader could use is neither sent nor accepted") {
@@ -227,10 +221,10 @@ TEST_CASE("a MAPPED that no reader could use is neither sent nor accepted") {
     change(message);
     CHECK_THROWS_AS(encode(message, 1), std::invalid_argument);
   };
-  refused([](Mapped& m) { m.generation = 0; });
-  refused([](Mapped& m) { m.generation = 83; });  // being written
-  refused([](Mapped& m) { m.buffer = max_shared_buffers; });
-  refused([](Mapped& m) { m.offset = max_snapshot_bytes; });
+  refused([](Mapped& m) { m.place.mark = 0; });
+  refused([](Mapped& m) { m.place.mark = 83; });  // being written
+  refused([](Mapped& m) { m.place.memory = max_shared_buffers; });
+  refused([](Mapped& m) { m.place.offset = max_snapshot_bytes; });
   refused([](Mapped& m) { m.progress.clock = -1; });
   refused([](Mapped& m) { m.progress.weight = 0; });
 

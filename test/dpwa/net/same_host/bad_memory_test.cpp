@@ -83,9 +83,7 @@ std::shared_ptr<MemoryFile> memory_of(float value, std::size_t count = elements)
 wire::Mapped reply_to(const PullSeen& request, std::uint64_t generation) {
   wire::Mapped mapped;
   mapped.progress = test::sound_progress();
-  mapped.offset = request.pull.offset;
-  mapped.length = request.pull.length;
-  mapped.generation = generation;
+  mapped.place = {0, request.pull.offset, request.pull.length, generation};
   return mapped;
 }
 
@@ -192,7 +190,7 @@ TEST_CASE("memory that is not there, or holds something else, is not read") {
   SUBCASE("memory that was never shared") {
     reply = [](RawSocket& connection, const PullSeen& request) {
       auto mapped = reply_to(request, 2);
-      mapped.buffer = 1;
+      mapped.place.memory = 1;
       connection.send(wire::encode(mapped, request.request_id));
     };
   }
@@ -202,7 +200,7 @@ TEST_CASE("memory that is not there, or holds something else, is not read") {
   SUBCASE("another range than the one asked for") {
     reply = [](RawSocket& connection, const PullSeen& request) {
       auto mapped = reply_to(request, 2);
-      mapped.length += 64;
+      mapped.place.bytes += 64;
       connection.send(wire::encode(mapped, request.request_id));
     };
   }

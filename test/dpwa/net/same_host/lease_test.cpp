@@ -47,14 +47,14 @@ TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as
   for (int version = 2; version < 10; ++version) {
     REQUIRE(node.publish(static_cast<float>(version)));  // the publisher is not held up
     CHECK(holds(reader, 1.0F));
-    CHECK(reader.mapping().generation() == mapped->generation);
+    CHECK(reader.mapping().generation() == mapped->place.mark);
   }
   CHECK(node.free_buffers() == 1);
   REQUIRE(reader.release(true));
   CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
   CHECK(test::eventually([&] { return node.local().traffic.same_host_served == 1; }));
   CHECK(node.local().traffic.same_host_leases_expired == 0);
-  CHECK(reader.mapping().generation() != mapped->generation);  // begun and abandoned just now
+  CHECK(reader.mapping().generation() != mapped->place.mark);  // begun and abandoned just now
 }
 
 TEST_CASE("a snapshot that the reader did not take in full does not count as served") {
@@ -99,7 +99,7 @@ TEST_CASE("the lease of a reader that stands still expires, and the reader can t
   CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
   CHECK(test::eventually([&] { return node.local().traffic.same_host_leases_expired == 1; }));
   CHECK(node.local().traffic.same_host_served == 0);
-  CHECK(reader.mapping().generation() != mapped->generation);
+  CHECK(reader.mapping().generation() != mapped->place.mark);
   CHECK(reader.tcp().ended_by_other_side());
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("a server that stops gives a reader a moment, and the reader keeps wha
   CHECK(std::chrono::steady_clock::now() - from < 5s);
   CHECK(reader.tcp().ended_by_other_side());
   CHECK(holds(reader, 1.0F));
-  CHECK(reader.mapping().generation() == mapped->generation);
+  CHECK(reader.mapping().generation() == mapped->place.mark);
 }
 
 }  // namespace dpwa
