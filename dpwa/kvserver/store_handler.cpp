@@ -1,8 +1,11 @@
 #include "dpwa/kvserver/store_handler.h"
 
+#include <chrono>
 #include <utility>
 
 #include "dpwa/kvserver/limits.h"
+#include "dpwa/kvstore/link_limits.h"
+#include "dpwa/log/log.h"
 #include "dpwa/session/outgoing.h"
 #include "dpwa/wire/kv_messages.h"
 #include "dpwa/wire/kv_routes.h"
@@ -31,7 +34,7 @@ bool StoreHandler::take_read(const net::Frame& request, Responder& responder) {
   const auto number = wire::decode_kv_read(request.body);
   if (!number) responder.protocol_error(number.error().detail);
   const auto reader = connections_.find(&responder);
-  if (number && reader != connections_.end()) take_back(*reader->second, *number);
+  if (number && reader != connections_.end()) reader->second->lent.release(*number);
   return number.has_value();
 }
 
@@ -134,7 +137,7 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const auto newest = newest_.find(worker.name);
   const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
   if (shared_memory_ != nullptr && !again) shared_memory_->take_back(worker);
-  connection->lent.clear();
+  connection->lent = {};
 }
 
 bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {
@@ -151,22 +154,30 @@ bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) 
   return true;
 }
 
-void StoreHandler::take_back(Connection& connection, std::uint64_t number) {
-  auto& lent = connection.lent;
-  const auto end = lent.upper_bound(number);
-  for (auto each = lent.begin(); each != end; ++each) connection.lent_bytes -= each->second->size();
-  lent.erase(lent.begin(), end);
-}
-
 void StoreHandler::lend(Connection& connection, kvstore::Message& message) const {
   auto* answer = std::get_if<kvstore::Answer>(&message);
   if (shared_memory_ == nullptr || answer == nullptr || !answer->values) return;
-  if (connection.lent_bytes + answer->values->size() > most_lent_to_worker) return;
+  const std::size_t bytes = answer->values->size();
+  if (connection.lent.bytes() + bytes > most_lent_to_worker) return;
   answer->place = shared_memory_->place_for(member_of(*connection.responder), *answer->values);
   if (!answer->place) return;
-  answer->place->mark = ++connection.answers_mapped;
-  connection.lent_bytes += answer->values->size();
-  connection.lent[answer->place->mark] = std::exchange(answer->values, nullptr);
+  const TimePoint until = std::chrono::steady_clock::now() + kvstore::write_time_of_server;
+  answer->place->mark = connection.lent.lend(std::exchange(answer->values, nullptr), bytes, until);
+}
+
+void StoreHandler::end_overdue(TimePoint now) {
+  thread_.check();
+  std::vector<Responder*> overdue;
+  for (const auto& [of, connection] : connections_) {
+    if (connection->lent.overdue(now)) overdue.push_back(connection->responder);
+  }
+  for (Responder* each : overdue) {
+    log(LogLevel::warn, "kvserver",
+        "worker '" + each->requester().peer + "' has not read memory of this server within " +
+            std::to_string(kvstore::write_time_of_server / std::chrono::seconds(1)) +
+            " s: connection closed");
+    each->close();
+  }
 }
 
 void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::Message message) {

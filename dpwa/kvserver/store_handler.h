@@ -11,10 +11,12 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/time.h"
 #include "dpwa/kvserver/shared_memory_server.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/request_handler.h"
+#include "dpwa/net/same_host/leases.h"
 
 namespace dpwa::kvserver {
 
@@ -49,15 +51,15 @@ class StoreHandler : public RequestHandler {
   // whole yet: over a slow line a beat waits behind the values of a push.
   std::vector<std::pair<kvstore::MemberId, std::uint64_t>> arrivals();
   std::size_t workers() const { return newest_.size(); }  // the number that have a connection
+  // Closes the connections of workers that keep memory of this server for too long (limits.h): they
+  // stand still.
+  void end_overdue(TimePoint now);
 
  private:
   struct Connection {
     explicit Connection(Responder& to) : responder(&to) {}
     Responder* responder;
-    // Values that the worker reads in place, by number of the answer, until it has read them.
-    std::map<std::uint64_t, kvstore::SharedBytes> lent;
-    std::size_t lent_bytes = 0;
-    std::uint64_t answers_mapped = 0;
+    same_host::Leases lent;  // values that the worker reads in place
   };
   // Of these, none and false: the connection has to end.
   static std::optional<kvstore::Message> decode(net::Frame& request, Responder& responder);
@@ -69,8 +71,6 @@ class StoreHandler : public RequestHandler {
   void begin(Responder& responder);  // the connection of a worker, with its first message
   // Closes connections of earlier processes of this name.
   void close_older(const Requester& requester);
-  // The worker has read the values of all answers up to this number.
-  static void take_back(Connection& connection, std::uint64_t number);
 
   net::IoThread thread_;
   const std::set<std::string> servers_;

@@ -160,6 +160,7 @@ asio::awaitable<void> StoreRun::tick() {
     if (ticks % ticks_between_looks == 0) {
       for (const auto& [member, bytes] : handler_->arrivals())
         engine_.sends(member, bytes, SteadyClock::now());
+      handler_->end_overdue(SteadyClock::now());
     }
     engine_.tick(SteadyClock::now());
     if (snapshots_) snapshots_->tick(SteadyClock::now());

@@ -140,8 +140,8 @@ asio::awaitable<std::optional<wire::Release>> SnapshotHandler::lend(const PullGr
   const auto answer = co_await responder.receive(expected);
   if (!answer) co_return std::nullopt;
   const auto release = wire::decode_release(answer->body);
-  if (release) co_return *release;
-  responder.protocol_error(release.error().detail);
+  if (release && answer->header.request_id == request_id) co_return *release;
+  responder.protocol_error(release ? "RELEASE of another PULL" : release.error().detail);
   co_return std::nullopt;
 }
 

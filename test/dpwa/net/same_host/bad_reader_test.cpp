@@ -107,6 +107,10 @@ TEST_CASE("a reader that asks for more, or leaves, before it has released its me
       bad.tcp().send(frame);
       CHECK(bad.tcp().ended_by_other_side());
     }
+    SUBCASE("a release of another request") {
+      bad.tcp().send(wire::encode(wire::Release{true}, 1));
+      CHECK(bad.tcp().ended_by_other_side());
+    }
     SUBCASE("the end of its connection") {
       errors = 0;
     }
