@@ -29,7 +29,7 @@ constexpr auto answer_within = std::chrono::microseconds(200);
 }  // namespace
 
 std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes) {
-  auto memory = MemoryFile::create(bytes, "dpwa-parameters");
+  auto memory = MemoryFile::create(bytes, MemoryFile::Access::write, "dpwa-parameters");
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

@@ -33,18 +33,22 @@ std::byte* map(const FileDescriptor& file, std::size_t data_bytes, int protectio
 
 }  // namespace
 
-std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, const std::string& name) {
+std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, Access others,
+                                               const std::string& name) {
   if (data_bytes > most_data_bytes) return nullptr;
   FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = Layout::file_bytes(data_bytes);
   if (!file.valid() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return nullptr;
-  // Part of the protocol: readers may refuse a file that could shrink under them.
-  constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-  if (::fcntl(file.get(), F_ADD_SEALS, seals) != 0) return nullptr;
   std::byte* data = map(file, data_bytes, PROT_READ | PROT_WRITE);
   if (data == nullptr) return nullptr;
+  std::shared_ptr<MemoryFile> memory(new MemoryFile(std::move(file), data, data_bytes));
+  // Part of the protocol: readers may refuse a file that could shrink under them.
+  constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+  const auto seal = [&](int all) { return ::fcntl(memory->descriptor(), F_ADD_SEALS, all) == 0; };
+  const bool sealed = others == Access::read && seal(seals | F_SEAL_FUTURE_WRITE);
+  if (!sealed && !seal(seals)) return nullptr;
   touch_shared_pages(data, bytes);
-  return std::shared_ptr<MemoryFile>(new MemoryFile(std::move(file), data, data_bytes));
+  return memory;
 }
 
 boost::system::result<std::shared_ptr<MemoryFile>, std::string> MemoryFile::open(

@@ -67,7 +67,7 @@ TEST_CASE("a memory file keeps its size, as readers of every version ask for") {
 TEST_CASE("one process reads what the other wrote to a memory file, and each keeps it") {
   for (const std::size_t bytes : {0UL, 1UL, 4096UL, (2UL << 20) + 5}) {
     CAPTURE(bytes);
-    auto here = MemoryFile::create(bytes, "dpwa-test");
+    auto here = MemoryFile::create(bytes, MemoryFile::Access::write, "dpwa-test");
     REQUIRE(here);
     const auto there = MemoryFile::open(copy_of(*here), bytes, MemoryFile::Access::write);
     const auto reader = MemoryFile::open(copy_of(*here), bytes, MemoryFile::Access::read);
@@ -102,7 +102,7 @@ TEST_CASE("a descriptor that is no memory file, or one of another size, is not o
 }
 
 TEST_CASE("memory that could shrink under its reader is not opened") {
-  const auto sound = MemoryFile::create(1 << 16, "dpwa-test");
+  const auto sound = MemoryFile::create(1 << 16);
   REQUIRE(sound != nullptr);
   struct stat facts {};
   REQUIRE(::fstat(sound->descriptor(), &facts) == 0);
@@ -110,6 +110,27 @@ TEST_CASE("memory that could shrink under its reader is not opened") {
   REQUIRE(::ftruncate(loose.get(), facts.st_size) == 0);
   CHECK(MemoryFile::open(std::move(loose), 1 << 16, MemoryFile::Access::read).error() ==
         "sent memory that is not sealed against shrinking");
+}
+
+TEST_CASE("a process that memory is lent to can neither write to it nor take its pages") {
+  const auto file = MemoryFile::create(8192);
+  REQUIRE(file);
+  const std::byte written{7};
+  file->data()[0] = written;
+  const int descriptor = file->descriptor();
+  if ((::fcntl(descriptor, F_GET_SEALS) & F_SEAL_FUTURE_WRITE) == 0) {
+    MESSAGE("this kernel knows no such seal");
+    return;
+  }
+  CHECK(::mmap(nullptr, 4096, PROT_WRITE, MAP_SHARED, descriptor, 0) == MAP_FAILED);
+  const auto reader = MemoryFile::open(copy_of(*file), 8192, MemoryFile::Access::read);
+  REQUIRE(reader);
+  CHECK(::mprotect((*reader)->data(), 4096, PROT_READ | PROT_WRITE) != 0);
+  CHECK(::pwrite(descriptor, "x", 1, 0) != 1);
+  CHECK(::fallocate(descriptor, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) != 0);
+  CHECK(MemoryFile::open(copy_of(*file), 8192, MemoryFile::Access::write).error() ==
+        "sent memory that cannot be mapped");
+  CHECK((*reader)->bytes({0, 1}).front() == written);
 }
 
 TEST_CASE("a generation is odd while the owner writes and a new even number after each write") {
