@@ -183,7 +183,7 @@ void ServerLink::share(const AlignedBuffer& memory) {
   thread_.check();
   const auto number = static_cast<std::uint32_t>(memories_.size());
   memories_.push_back(memory);
-  if (exchange_) exchange_->share(number, *memory.file(), memory.bytes().size());
+  if (exchange_) exchange_->share(number, *memory.file());
 }
 
 // The server tells only its workers the name of the socket, and the kernel states the user at the
@@ -196,7 +196,7 @@ void ServerLink::open_door(const std::string& offer_text) {
   if (!called) return;
   exchange_ = std::move(*called);
   for (std::uint32_t number = 0; number < memories_.size(); ++number)
-    exchange_->share(number, *memories_[number].file(), memories_[number].bytes().size());
+    exchange_->share(number, *memories_[number].file());
   asio::co_spawn(io_, exchange_memory(exchange_), net::rethrow);
 }
 

@@ -52,7 +52,7 @@ void SharedMemoryServer::begin_exchange(const kvstore::MemberId& worker, const E
   if (!revocation) return exchange->close();
   end_exchange(worker);
   clients_[worker] = {exchange, revocation};
-  exchange->share(revocation_number, *revocation, 1);
+  exchange->share(revocation_number, *revocation);
 }
 
 std::optional<Loan> SharedMemoryServer::borrow(const kvstore::MemberId& worker,
@@ -71,8 +71,7 @@ std::optional<MemoryPlace> SharedMemoryServer::place_for(const kvstore::MemberId
   const auto place = shared_place(values.data());
   if (!place) return std::nullopt;
   if (!exchange.is_shared(place->arena)) {
-    if (!exchange.is_sharing(place->arena))
-      exchange.share(place->arena, *shared_arena(place->arena), arena_bytes);
+    exchange.share(place->arena, *shared_arena(place->arena));
     return std::nullopt;
   }
   return MemoryPlace{place->arena, place->offset, values.size(), 0};

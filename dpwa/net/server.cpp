@@ -51,7 +51,7 @@ void Server::serve_snapshots(LocalNode& node) {
   };
   terms.begins = [&store = node.store](const auto&, const auto& exchange) {
     std::uint32_t number = 0;
-    for (const MemoryFile* file : store.files()) exchange->share(number++, *file, file->size());
+    for (const MemoryFile* file : store.files()) exchange->share(number++, *file);
   };
   memory_ = std::make_unique<same_host::MemoryServer>(io_, node, std::move(terms));
 }

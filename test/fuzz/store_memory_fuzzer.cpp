@@ -148,7 +148,7 @@ void at_worker(Input input) {
   asio::local::stream_protocol::socket socket(io, asio::local::stream_protocol(), ends[1]);
   const auto exchange = std::make_shared<same_host::MemoryExchange>(std::move(socket));
   const auto own = MemoryFile::create(4096);
-  if (own) exchange->share(0, *own, 4096);
+  if (own) exchange->share(0, *own);
   asio::co_spawn(io, exchange->run(), [exchange](std::exception_ptr failure, const auto&) {
     net::rethrow(std::move(failure));
   });

@@ -5,8 +5,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
+#include "dpwa/base/on_exit.h"
 #include "dpwa/ipc/unix_socket.h"
-#include "dpwa/net/coroutine.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa::same_host {
@@ -38,9 +38,9 @@ void MemoryExchange::close() {
   socket_.close(ignored);
 }
 
-void MemoryExchange::share(std::uint32_t number, const MemoryFile& file, std::size_t bytes) {
-  if (!sharing_.insert(number).second) return;
-  send({wire::encode(wire::Share{number, bytes}, 0), file.descriptor()});
+void MemoryExchange::share(std::uint32_t number, const MemoryFile& file) {
+  if (!sharing_.try_emplace(number, false).second) return;
+  send(wire::encode(wire::Share{number, file.size()}, 0), file.descriptor());
 }
 
 std::shared_ptr<MemoryFile> MemoryExchange::memory(std::uint32_t number) const {
@@ -58,32 +58,18 @@ std::optional<Loan> MemoryExchange::borrow(const MemoryPlace& place) const {
   return Loan{bytes, file, file, place.mark};
 }
 
-void MemoryExchange::send(Outgoing next) {
-  outgoing_.push_back(std::move(next));
-  write_what_waits();
+void MemoryExchange::send(std::vector<std::byte> frame, int descriptor) {
+  asio::co_spawn(socket_.get_executor(), write(std::move(frame), descriptor),
+                 [self = shared_from_this()](std::exception_ptr failure) {
+                   net::rethrow(std::move(failure));
+                 });
 }
 
-void MemoryExchange::write_what_waits() {
-  if (writing_ || outgoing_.empty() || !is_open()) return;
-  writing_ = true;
-  auto self = shared_from_this();
-  asio::co_spawn(socket_.get_executor(), write_all(), [self](std::exception_ptr failure) {
-    self->writing_ = false;
-    net::rethrow(std::move(failure));
-    self->write_what_waits();  // what was sent since write_all() saw that nothing is left
-  });
-}
-
-asio::awaitable<void> MemoryExchange::write_all() {
-  while (!outgoing_.empty() && is_open()) {
-    Outgoing next = std::move(outgoing_.front());
-    outgoing_.pop_front();
-    co_await write(std::move(next));
-  }
-}
-
-asio::awaitable<void> MemoryExchange::write(Outgoing next) {
-  ipc::Write write(next.frame, next.descriptor);
+asio::awaitable<void> MemoryExchange::write(std::vector<std::byte> frame, int descriptor) {
+  co_await writing_.take();
+  const OnExit over([this] { writing_.give_back(); });
+  if (!is_open()) co_return;
+  ipc::Write write(frame, descriptor);
   error_code error = write.step(socket_.native_handle());
   while (error == asio::error::would_block) {
     const auto [failed] = co_await socket_.async_wait(Socket::wait_write, net::as_result);
@@ -93,8 +79,8 @@ asio::awaitable<void> MemoryExchange::write(Outgoing next) {
 }
 
 asio::awaitable<void> MemoryExchange::refuse(wire::Reject reject, std::uint32_t request_id) {
-  Outgoing answer{wire::encode(reject, request_id), -1};
-  co_await write(std::move(answer));
+  auto answer = wire::encode(reject, request_id);
+  co_await write(std::move(answer), -1);
   close();
 }
 
@@ -163,8 +149,9 @@ std::string MemoryExchange::take(const net::Frame& frame) {
   if (frame.header.type == MessageType::shared) {
     const auto shared = wire::decode_shared(frame.body);
     if (!shared) return shared.error().detail;
-    if (!sharing_.contains(shared->number)) return "SHARED of memory that was not shared";
-    shared_.insert(shared->number);
+    const auto own = sharing_.find(shared->number);
+    if (own == sharing_.end()) return "SHARED of memory that was not shared";
+    own->second = true;
     return {};
   }
   const auto share = wire::decode_share(frame.body);

@@ -7,11 +7,9 @@
 #include <boost/system/result.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +17,7 @@
 
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/net/connection.h"
+#include "dpwa/net/coroutine.h"
 #include "dpwa/net/same_host/offer.h"
 #include "dpwa/snapshot/loan.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -58,13 +57,16 @@ class MemoryExchange final : public std::enable_shared_from_this<MemoryExchange>
   // Takes files of the other end until the connection ends. The result: why.
   boost::asio::awaitable<net::Failure> run();
 
-  // Frames leave in the order of these calls.
-  void send(std::vector<std::byte> frame) { send({std::move(frame), -1}); }
+  // Frames leave in the order of these calls. `descriptor` travels with the frame and stays open
+  // here; -1: none.
+  void send(std::vector<std::byte> frame, int descriptor = -1);
   // Gives the other end a file of this process, which outlives the connection; once.
-  void share(std::uint32_t number, const MemoryFile& file, std::size_t bytes);
-  bool is_sharing(std::uint32_t number) const { return sharing_.contains(number); }
+  void share(std::uint32_t number, const MemoryFile& file);
   // The other end has mapped it.
-  bool is_shared(std::uint32_t number) const { return shared_.contains(number); }
+  bool is_shared(std::uint32_t number) const {
+    const auto found = sharing_.find(number);
+    return found != sharing_.end() && found->second;
+  }
 
   // A file of the other end; null: it has shared none of that number.
   std::shared_ptr<MemoryFile> memory(std::uint32_t number) const;
@@ -77,10 +79,6 @@ class MemoryExchange final : public std::enable_shared_from_this<MemoryExchange>
   void close();  // what is under way fails, and what waits to be sent is lost
 
  private:
-  struct Outgoing {
-    std::vector<std::byte> frame;
-    int descriptor;  // travels with the frame and stays open here; -1: none
-  };
   static constexpr std::size_t longest_frame_bytes = 4096;  // header included
 
   boost::asio::awaitable<net::IoResult<std::size_t>> read_some(std::span<std::byte> target,
@@ -88,18 +86,13 @@ class MemoryExchange final : public std::enable_shared_from_this<MemoryExchange>
   // The next frame of the types `until`. Takes files that come before it.
   boost::asio::awaitable<net::IoResult<net::Frame>> take_files(net::TypeSet until);
   std::string take(const net::Frame& frame);
-  void send(Outgoing next);
-  void write_what_waits();
-  boost::asio::awaitable<void> write_all();
-  boost::asio::awaitable<void> write(Outgoing next);
+  boost::asio::awaitable<void> write(std::vector<std::byte> frame, int descriptor);
 
   Socket socket_;
   FileDescriptor received_;  // with the last bytes
   net::Incoming incoming_{longest_frame_bytes};
-  std::deque<Outgoing> outgoing_;
-  bool writing_ = false;
-  std::set<std::uint32_t> sharing_;
-  std::set<std::uint32_t> shared_;
+  net::Turns writing_{socket_.get_executor()};
+  std::map<std::uint32_t, bool> sharing_;  // whether the other end has mapped it
   std::map<std::uint32_t, std::shared_ptr<MemoryFile>> mapped_;
 };
 
