@@ -34,10 +34,6 @@ std::shared_ptr<MemoryFile> allocate_parameters(std::size_t bytes) {
   return memory;
 }
 
-struct AttachedGossip::Message {
-  json text;
-};
-
 AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
                                std::shared_ptr<MemoryFile> parameters, unsigned threads)
     : config_(config),
@@ -80,7 +76,7 @@ void AttachedGossip::start() {
   json request{{"do", "start"}, {"resume", nullptr}, {"waited", waited.count()}};
   if (resumed_) request["resume"] = to_json(state_);
   attach();
-  ask({request});
+  ask(request);
 }
 
 void AttachedGossip::attach() {
@@ -88,20 +84,16 @@ void AttachedGossip::attach() {
                {"node", config_.self}, {"process", ::getpid()},       {"threads", threads_},
                {"seed", nullptr}};
   if (config_.gossip.seed) request["seed"] = *config_.gossip.seed;
-  const auto answer = ask({request}, parameters_->descriptor());
-  const auto problem = version_problem(answer.text, "the node process of '" + config_.self + "'");
+  const json answer = ask(request, parameters_->descriptor());
+  const auto problem = version_problem(answer, "the node process of '" + config_.self + "'");
   if (!problem.empty()) throw std::runtime_error(problem);
   const auto frame = wire::encode(manifest_, 0);
   if (!node_.send({reinterpret_cast<const char*>(frame.data()), frame.size()})) throw gone();
-  take_answer();
+  answer_in(receive());
 }
 
-AttachedGossip::Message AttachedGossip::ask(const Message& request, int descriptor) {
-  if (!node_.send(request.text.dump(), descriptor)) throw gone();
-  return take_answer();
-}
-
-AttachedGossip::Message AttachedGossip::take_answer() {
+json AttachedGossip::ask(const json& request, int descriptor) {
+  if (!node_.send(request.dump(), descriptor)) throw gone();
   return answer_in(receive());
 }
 
@@ -112,12 +104,12 @@ std::string AttachedGossip::receive() {
   return *std::move(message);
 }
 
-AttachedGossip::Message AttachedGossip::answer_in(const std::string& message) {
+json AttachedGossip::answer_in(const std::string& message) {
   json answer = json::parse(message, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("error"))
     throw std::runtime_error(answer["error"].get<std::string>());
   state_ = resume_state_in(answer.at("state"));
-  return {std::move(answer)};
+  return answer;
 }
 
 std::runtime_error AttachedGossip::gone() const {
@@ -147,12 +139,12 @@ StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
 }
 
 void AttachedGossip::reload(const Config&) {
-  ask({{{"do", "reload"}}});
+  ask({{"do", "reload"}});
 }
 
 FinishReport AttachedGossip::finish() {
   if (!node_.is_open()) return {};
-  const auto report = finish_report_in(ask({{{"do", "finish"}}}).text.at("finished"));
+  const auto report = finish_report_in(ask({{"do", "finish"}}).at("finished"));
   node_.close();
   return report;
 }
@@ -160,7 +152,7 @@ FinishReport AttachedGossip::finish() {
 void AttachedGossip::leave() {
   if (!node_.is_open()) return;
   try {
-    ask({{{"do", "leave"}}});
+    ask({{"do", "leave"}});
   } catch (const std::exception& error) {  // the node process has left
     log(LogLevel::warn, "attach", error.what());
   }

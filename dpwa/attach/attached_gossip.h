@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -41,10 +42,8 @@ class AttachedGossip : public GossipSession {
 
  private:
   void attach();
-  struct Message;  // JSON
-  Message ask(const Message& request, int descriptor = -1);
-  Message take_answer();
-  Message answer_in(const std::string& message);  // throws the error that it holds
+  nlohmann::json ask(const nlohmann::json& request, int descriptor = -1);
+  nlohmann::json answer_in(const std::string& message);  // throws the error that it holds
   StepAnswer ask_half(const StepRequest& request);
   std::string receive();
   std::runtime_error gone() const;

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -102,14 +101,7 @@ struct PackedAnswer {
   char mark = answer_mark;
   bool has_report = false;
   GossipState state;
-  Outcome outcome;
-  double factor, staleness;
-  std::uint64_t bytes;
-  std::int64_t waited_ns;
-  double clock, distance;
-  bool clipped, same_host;
-  unsigned refused, block, blocks;
-  std::uint64_t pulls_ok, pulls_failed;
+  StepNumbers report;
 };
 
 template <typename Packed>
@@ -125,26 +117,6 @@ Packed packed_in(std::string_view message) {
   return packed;
 }
 
-StepReport report_in(const PackedAnswer& packed, std::string_view peer) {
-  StepReport report;
-  report.outcome = packed.outcome;
-  report.peer = peer;
-  report.factor = packed.factor;
-  report.staleness = packed.staleness;
-  report.bytes = packed.bytes;
-  report.waited = std::chrono::nanoseconds(packed.waited_ns);
-  report.clock = packed.clock;
-  report.distance = packed.distance;
-  report.clipped = packed.clipped;
-  report.refused = packed.refused;
-  report.block = packed.block;
-  report.blocks = packed.blocks;
-  report.same_host = packed.same_host;
-  report.pulls_ok = packed.pulls_ok;
-  report.pulls_failed = packed.pulls_failed;
-  return report;
-}
-
 }  // namespace
 
 std::string encode(const StepRequest& request) {
@@ -152,24 +124,12 @@ std::string encode(const StepRequest& request) {
 }
 
 std::string encode(const StepAnswer& answer) {
-  const StepReport report = answer.report.value_or(StepReport{});
-  const PackedAnswer packed{.has_report = answer.report.has_value(),
-                            .state = answer.state,
-                            .outcome = report.outcome,
-                            .factor = report.factor,
-                            .staleness = report.staleness,
-                            .bytes = report.bytes,
-                            .waited_ns = report.waited.count(),
-                            .clock = report.clock,
-                            .distance = report.distance,
-                            .clipped = report.clipped,
-                            .same_host = report.same_host,
-                            .refused = report.refused,
-                            .block = report.block,
-                            .blocks = report.blocks,
-                            .pulls_ok = report.pulls_ok,
-                            .pulls_failed = report.pulls_failed};
-  return bytes_of(packed) + report.peer;
+  PackedAnswer packed;
+  packed.has_report = answer.report.has_value();
+  packed.state = answer.state;
+  if (!answer.report) return bytes_of(packed);
+  packed.report = *answer.report;
+  return bytes_of(packed) + answer.report->peer;
 }
 
 std::optional<StepRequest> step_request_in(std::string_view message) {
@@ -188,7 +148,8 @@ std::optional<StepAnswer> step_answer_in(std::string_view message) {
   if (message.size() < sizeof(PackedAnswer) || message.front() != answer_mark) return std::nullopt;
   const auto packed = packed_in<PackedAnswer>(message);
   StepAnswer answer{packed.state, std::nullopt};
-  if (packed.has_report) answer.report = report_in(packed, message.substr(sizeof packed));
+  if (packed.has_report)
+    answer.report = {packed.report, std::string(message.substr(sizeof packed))};
   return answer;
 }
 

@@ -29,7 +29,7 @@ namespace dpwa::attach {
 
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
-inline constexpr int protocol_version = 4;
+inline constexpr int protocol_version = 5;
 // One line that names both versions when they differ, else empty. `message` is the first message of
 // the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);

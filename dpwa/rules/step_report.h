@@ -36,13 +36,10 @@ constexpr std::string_view to_string(Outcome outcome) {
   return index < outcome_names.size() ? outcome_names[index] : "unknown";
 }
 
-// The result of one step, whatever the back end. A missed peer is a normal outcome, never an
-// exception. A back end leaves fields that do not apply to it at their defaults
-// (docs/COLLECTIVE.md).
-struct StepReport {
+// A report but for the name of the peer, as a node process hands it to its trainer.
+struct StepNumbers {
   Outcome outcome = Outcome::skipped;
   bool made = true;   // false: told to stop while it waited, it ended before the optimizer's step
-  std::string peer;   // empty when no single peer is concerned
   double factor = 0;  // interpolation factor used; 0 unless mixed
   double staleness = 0;  // own clock - peer clock at the blend; negative when the peer is ahead
   // Received for this outcome; of averaged gradients: their size as they travel, once.
@@ -59,6 +56,13 @@ struct StepReport {
   bool same_host = false;      // blended from the memory of a peer on this host, not over TCP
   std::uint64_t pulls_ok = 0;  // since start()
   std::uint64_t pulls_failed = 0;  // since start(), all kinds of failure
+};
+
+// The result of one step, whatever the back end. A missed peer is a normal outcome, never an
+// exception. A back end leaves fields that do not apply to it at their defaults
+// (docs/COLLECTIVE.md).
+struct StepReport : StepNumbers {
+  std::string peer;  // empty when no single peer is concerned
 };
 
 // The result of finish().
