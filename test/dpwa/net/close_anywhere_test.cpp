@@ -127,6 +127,7 @@ void check_every_step(const ServerOptions& options, bool same_host,
     }
     CHECK(taken > 1);
   }
+  CHECK((peer.local().traffic.same_host_served > 0) == same_host);
 }
 
 ServerOptions roomy() {
@@ -149,6 +150,11 @@ TEST_CASE("a channel that is closed at any step of what it does ends that, and o
   }
   SUBCASE("over TLS") {
     check_every_step(roomy(), false, [&] { return key.open(); });
+  }
+  SUBCASE("from a peer's memory, asked for over TLS") {
+    ServerOptions options = roomy();
+    options.same_host = true;
+    check_every_step(options, true, [&] { return key.open(); });
   }
 }
 
