@@ -63,6 +63,13 @@ std::optional<PeerId> Membership::find(const std::string& name) const {
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::optional<PeerId> Membership::find_after(std::optional<PeerId> last,
+                                             const std::string& name) const {
+  const std::size_t next = last ? *last + std::size_t{1} : 0;
+  if (next < members_.size() && members_[next].claim.name == name) return static_cast<PeerId>(next);
+  return find(name);
+}
+
 const Member* Membership::member(const std::string& name) const {
   const auto place = find(name);
   return place ? &members_[*place] : nullptr;
@@ -127,10 +134,10 @@ std::int64_t Membership::most_refutations(const Member& member, TimePoint now) {
   return std::int64_t{member.known_refutation} + max_refutation_jump + since.count();
 }
 
-void Membership::hear_claim(const MemberClaim& claim, const std::string& from, TimePoint now) {
+void Membership::hear_claim(const MemberClaim& claim, std::optional<PeerId> known,
+                            const std::string& from, TimePoint now) {
   if (claim.incarnation == 0) return;
   if (claim.name == self_.name) return hear_of_self(claim, now);
-  const auto known = find(claim.name);
   if (!known) {
     // Forgotten members stay forgotten: the node learns only of running ones.
     if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;

@@ -116,7 +116,11 @@ class Membership {
  private:
   friend struct InvariantTest<Membership>;
   void note_change(PeerId place);
-  void hear_claim(const MemberClaim& claim, const std::string& from, TimePoint now);
+  // `known`: the place of that member.
+  void hear_claim(const MemberClaim& claim, std::optional<PeerId> known, const std::string& from,
+                  TimePoint now);
+  // The place of each claim is mostly the one after that of the claim before.
+  std::optional<PeerId> find_after(std::optional<PeerId> last, const std::string& name) const;
   void hear_of_self(const MemberClaim& claim, TimePoint now);
   bool at_address_of_seed(const MemberClaim& claim) const;
   static bool may_move(const Member& member, const MemberClaim& told);

@@ -87,9 +87,11 @@ MemberExchange Membership::answer(const std::string& to, const MemberExchange& r
 void Membership::merge(const std::string& from, std::uint64_t incarnation,
                        const MemberExchange& exchange, TimePoint now) {
   bool first = true;
+  std::optional<PeerId> place;
   for (const MemberClaim& claim : exchange.claims) {
     if (!std::exchange(first, false)) {
-      hear_claim(claim, from, now);
+      place = find_after(place, claim.name);
+      hear_claim(claim, place, from, now);
     } else if (claim.name == from && claim.incarnation == incarnation) {
       announce(claim, now);
     }
