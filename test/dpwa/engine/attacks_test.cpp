@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -13,17 +14,11 @@
 // the optimum, and for each step blends and pulls of the liar. To see what a rule is for, remove it
 // and compare.
 
-using namespace dpwa;
-using dpwa::test::ByzantineCluster;
-
+namespace dpwa::world::testing {
 namespace {
 
-using Lie = ByzantineCluster::Lie;
-using Snapshot = ByzantineCluster::Snapshot;
-using Vector = ByzantineCluster::Vector;
-
 void scale(Snapshot& snapshot, double factor) {
-  for (double& value : snapshot.values) value *= factor;
+  for (double& value : snapshot.model.values) value *= factor;
 }
 
 struct Attack {
@@ -36,30 +31,26 @@ struct Attack {
 };
 
 std::vector<Attack> attacks() {
-  const Lie honest = [](Snapshot&, const Vector&, std::uint64_t) {};
-  const Lie far = [](Snapshot& snapshot, const Vector&, std::uint64_t) { scale(snapshot, 100); };
-  const Lie inverted = [](Snapshot& snapshot, const Vector&, std::uint64_t) {
-    scale(snapshot, -5);
+  const Lie honest = [](Snapshot&, std::uint64_t) {};
+  const Lie far = [](Snapshot& snapshot, std::uint64_t) { scale(snapshot, 100); };
+  const Lie inverted = [](Snapshot& snapshot, std::uint64_t) { scale(snapshot, -5); };
+  const Lie not_finite = [](Snapshot& snapshot, std::uint64_t) {
+    snapshot.model.values[0] = std::numeric_limits<double>::quiet_NaN();
   };
-  const Lie not_finite = [](Snapshot& snapshot, const Vector&, std::uint64_t) {
-    snapshot.finite = false;
-  };
-  const Lie replay = [](Snapshot& snapshot, const Vector&, std::uint64_t) {
-    snapshot.progress.version = 1;
-  };
+  const Lie replay = [](Snapshot& snapshot, std::uint64_t) { snapshot.progress.version = 1; };
   // Sound now and then.
-  const Lie flaky = [](Snapshot& snapshot, const Vector&, std::uint64_t nth) {
+  const Lie flaky = [](Snapshot& snapshot, std::uint64_t nth) {
     if (nth % 3 != 2) scale(snapshot, 100);
   };
   // Comes nearer, as one does that was suspended.
-  const Lie nearing = [](Snapshot& snapshot, const Vector&, std::uint64_t nth) {
+  const Lie nearing = [](Snapshot& snapshot, std::uint64_t nth) {
     scale(snapshot, 20 * std::pow(0.85, static_cast<double>(nth % 12)));
   };
-  const Lie clock = [](Snapshot& snapshot, const Vector&, std::uint64_t nth) {
+  const Lie clock = [](Snapshot& snapshot, std::uint64_t nth) {
     scale(snapshot, 100);
     snapshot.progress.clock += 1e6 * static_cast<double>(nth + 1);
   };
-  const Lie slight = [](Snapshot& snapshot, const Vector&, std::uint64_t) { scale(snapshot, 1.3); };
+  const Lie slight = [](Snapshot& snapshot, std::uint64_t) { scale(snapshot, 1.3); };
   return {{.name = "none", .lie = honest, .sound_at_times = true},
           {"x 100", far},
           {"x 100 with restarts", far, true},
@@ -96,8 +87,6 @@ Harm harm_of(const Attack& attack, std::size_t honest, DistancePolicy policy) {
   return result;
 }
 
-}  // namespace
-
 TEST_CASE("attack program: no lie but a slight one moves honest nodes, or costs them blends") {
   for (const auto policy : {DistancePolicy::clip, DistancePolicy::refuse}) {
     for (const std::size_t honest : {3, 8}) {
@@ -114,8 +103,13 @@ TEST_CASE("attack program: no lie but a slight one moves honest nodes, or costs 
         MESSAGE(row.str());
         CHECK(result.blends > 0.99);
         if (!attack.slight || policy == DistancePolicy::refuse) CHECK(result.error < 1.2 * peace);
-        if (!attack.slight && !attack.sound_at_times) CHECK(result.pulls_of_liar < 0.05);
+        // At first there is no bound that could be far exceeded.
+        const double most = attack.from_first ? 0.1 : 0.05;
+        if (!attack.slight && !attack.sound_at_times) CHECK(result.pulls_of_liar < most);
       }
     }
   }
 }
+
+}  // namespace
+}  // namespace dpwa::world::testing
