@@ -52,9 +52,9 @@ Vectors pull_round(const Vectors& before, Engines& engines, double factor) {
   ++engines.progress.version;
   for (std::size_t i = 0; i < before.size(); ++i) {
     PullEngine& engine = engines.nodes[i];
-    const auto arrival = dpwa::test::run_round(
-        engine, {}, engines.progress, now,
-        [&](const PullEngine::Ask&) { return dpwa::test::Offer{.progress = engines.progress}; });
+    const auto arrival =
+        dpwa::test::run_round(engine, {}, engines.progress, now,
+                              [&](const PullEngine::Ask&) { return engines.progress; });
     const auto& peer = before[dpwa::test::node_of(i, *arrival.peer)];
     for (std::size_t d = 0; d < dimensions; ++d) {
       after[i][d] += factor * (peer[d] - before[i][d]);

@@ -36,16 +36,11 @@ inline PullEngineOptions measuring(DistancePolicy policy = DistancePolicy::warn)
   return options;
 }
 
-// Of a node of a cluster, by its index.
-inline std::string node_name(std::size_t index) {
-  return std::string("w").append(std::to_string(index));
-}
-
 // Of all others of a cluster, in the order of their indices.
 inline std::vector<std::string> peer_names(std::size_t self, std::size_t nodes) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < nodes; ++i) {
-    if (i != self) names.push_back(node_name(i));
+    if (i != self) names.push_back("w" + std::to_string(i));
   }
   return names;
 }
@@ -55,43 +50,28 @@ inline std::size_t node_of(std::size_t self, PeerId peer) {
   return peer < self ? peer : std::size_t{peer} + 1;
 }
 
-// What a peer has for a node that asks it.
-struct Offer {
-  Progress progress{};
-  double squared_distance = 0;
-  std::optional<PeerFailure> failure{};  // given: it answers with this instead
-  std::uint64_t incarnation = 1;
-  bool keeps_ledger = false;
-  bool finite = true;
-};
-
-// What comes of an ask to a peer that has this. A peer whose version is known sends nothing.
-inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Offer& offer,
+// What comes of an ask to a peer that has published this. A version that is known is not sent.
+inline Answer answer_of(PullEngine& engine, const PullEngine::Ask& ask, const Progress& theirs,
                         const Progress& own) {
   Answer answer;
-  answer.failure = offer.failure;
-  if (answer.failure) return answer;
-  answer.incarnation = offer.incarnation;
-  answer.keeps_ledger = offer.keeps_ledger;
-  answer.progress = offer.progress;
-  const bool known =
-      ask.known_incarnation == offer.incarnation && ask.known_version == offer.progress.version;
-  answer.failure =
-      known ? std::optional(PeerFailure::unchanged) : engine.head(offer.progress, own.lineage);
-  if (!answer.failure) engine.landed(answer, {offer.squared_distance, offer.finite}, own);
+  answer.incarnation = 1;
+  answer.progress = theirs;
+  const bool known = ask.known_incarnation == 1 && ask.known_version == theirs.version;
+  answer.failure = known ? PeerFailure::unchanged : engine.head(theirs, own.lineage);
+  if (!answer.failure) engine.landed(answer, {}, own);
   return answer;
 }
 
-// A whole round that takes no time. `offer_of(ask)` is the Offer of the peer that is asked.
-template <typename OfferOf>
+// A whole round that takes no time. `progress_of(ask)` is that of the peer that is asked.
+template <typename ProgressOf>
 Arrival run_round(PullEngine& engine, const RoundSpec& spec, const Progress& own, TimePoint now,
-                  OfferOf offer_of) {
+                  ProgressOf progress_of) {
   engine.begin(spec);
   while (true) {
     PullEngine::Action action = engine.next(own.clock, now);
     if (auto* arrival = std::get_if<Arrival>(&action)) return std::move(*arrival);
     const auto& ask = std::get<PullEngine::Ask>(action);
-    engine.settle(answer_of(engine, ask, offer_of(ask), own), false, false, now);
+    engine.settle(answer_of(engine, ask, progress_of(ask), own), false, false, now);
   }
 }
 

@@ -125,9 +125,7 @@ class LineageCluster {
           if (round.exchange.replaces())
             other.given.insert_or_assign(name_of(index),
                                          GivenWeights{now_, other.snapshot.lineage});
-          dpwa::test::Offer offer;
-          offer.progress = other.snapshot;
-          return offer;
+          return other.snapshot;
         });
   }
 
