@@ -28,6 +28,7 @@ VIEWS = "at most one group goes on*"
 GOSSIP = "nodes that gossip mix one origin*"
 STORE = "a store counts each push once*"
 LOSSES = "when servers end with the only values*"
+SNAPSHOTS = "when servers end that keep snapshots*"
 PULLS = ("*no round is wasted*,a stalled node*,*serves no peer in time*,*no storm of attempts,busy and rejecting*,"
          "*just before the deadline*,a slow link among*")
 STARTS = ("nodes that arrive*,*never appears*,a dead first node*,a first node that joins*,resumed nodes at*,"
@@ -64,6 +65,7 @@ SERVER = "dpwa/kvstore/server_engine.cpp"
 WORKER = "dpwa/kvstore/worker_engine.cpp"
 SHARD_ROUNDS = "dpwa/kvstore/shard_rounds.cpp"
 REPLICAS = "dpwa/kvstore/shard_replicas.cpp"
+PLAN = "dpwa/kvstore/snapshot_plan.cpp"
 
 
 @dataclass(frozen=True)
@@ -280,6 +282,8 @@ DEFECTS = (
            test=STORE),
     Defect("requests are not sent to the new primary", WORKER,
            "  for (auto& [tag, request] : requests_) change(tag, request, State::queued);\n}", "}", test=STORE),
+    Defect("a part of a snapshot is written before it is whole", PLAN,
+           "captured_[number].size() != engine_.shard().primaries()", "captured_[number].empty()", test=SNAPSHOTS),
 )
 
 
