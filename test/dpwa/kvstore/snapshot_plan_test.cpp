@@ -175,7 +175,9 @@ TEST_CASE("a part is written once all slices are captured, and complete once all
   CHECK(doubles_of(*write.part[0].state.values) ==
         doubles_of(server.engine.shard().view(server.slice)->values));
   CHECK(server.tick(seconds(13)).empty());  // once
+  CHECK(server.engine.over_everywhere() == 0);
   server.plan.written(write.id, /*stored=*/true, start + seconds(14));
+  CHECK(server.engine.stored_everywhere() == 1);
   wishes = server.tick(seconds(15));
   REQUIRE(wishes.size() == 1);
   const auto complete = std::get<SnapshotPlan::Complete>(wishes[0]);
