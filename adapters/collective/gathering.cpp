@@ -1,8 +1,12 @@
 #include "adapters/collective/gathering.h"
 
+#include <chrono>
+#include <exception>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/group_former.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
@@ -10,26 +14,45 @@
 
 namespace dpwa::collective {
 
-EngineKind engine_kind(CollectiveEngine engine) {
-  switch (engine) {
-    case CollectiveEngine::gloo:
-      return EngineKind::gloo;
-    case CollectiveEngine::nccl:
-      return EngineKind::nccl;
-    case CollectiveEngine::mpi:
-      return EngineKind::mpi;
-    case CollectiveEngine::automatic:
-      break;
-  }
-  return EngineKind::automatic;
-}
-
 void require_engine(const Config& config) {
   try {
-    make_engine(engine_kind(config.collective.engine));
+    make_engine(config.collective.engine);
   } catch (const CollectiveError& error) {
     fail_at_key(config, "collective.engine", error.engine() + ": " + error.reason());
   }
+}
+
+void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
+                  const std::string& host_address, std::uint16_t port) {
+  std::unique_ptr<ProcessGroup> result;
+  std::string why;
+  std::optional<Rendezvous> store;
+  try {
+    if (engine->has_members()) {
+      store = Rendezvous::none();
+    } else if (port == 0) {
+      store = Rendezvous::listen(options.own_address, options.form_timeout);
+      const MutexLock lock(mutex);
+      store_port = store->port();
+    } else {
+      store = Rendezvous::connect(host_address, port, options.form_timeout);
+    }
+    result = ProcessGroup::form(engine, *store, options, stop.get_token());
+  } catch (const CollectiveError& error) {
+    why = error.reason();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  const bool formed = result != nullptr;
+  {
+    const MutexLock lock(mutex);
+    group = std::move(result);
+    problem = why;
+    done = true;
+  }
+  // The others may still read the store.
+  if (store && formed && !engine->has_members())
+    store->leave(options.size - 1, std::chrono::seconds(5));
 }
 
 std::string not_together(const std::string& problem) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/attempt.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/base/backoff.h"
@@ -55,7 +54,7 @@ GroupFormer::GroupFormer(const Config& config, LocalProcess& local, group::Group
       local_(local),
       node_(node),
       board_(board),
-      engine_(make_engine(engine_kind(config.collective.engine))),
+      engine_(make_engine(config.collective.engine)),
       begun_(SteadyClock::now()) {
   board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
   thread_ = start_background_thread(

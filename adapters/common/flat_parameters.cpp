@@ -24,6 +24,12 @@ constexpr auto after_make_adapter =
     " after make_adapter(): call make_adapter() once the model has its layers, device and dtype, "
     "what is not to be trained is frozen, and its checkpoint is loaded";
 
+constexpr std::pair<at::ScalarType, DType> element_types[] = {
+    {at::kFloat, DType::float32},     {at::kDouble, DType::float64}, {at::kHalf, DType::float16},
+    {at::kBFloat16, DType::bfloat16}, {at::kLong, DType::int64},     {at::kInt, DType::int32},
+    {at::kShort, DType::int16},       {at::kChar, DType::int8},      {at::kByte, DType::uint8},
+    {at::kBool, DType::boolean}};
+
 struct ModuleTensor {
   std::string name;
   at::Tensor tensor;
@@ -273,55 +279,14 @@ void FlatParameters::check() const {
 }
 
 std::optional<DType> to_dtype(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return DType::float32;
-    case at::kDouble:
-      return DType::float64;
-    case at::kHalf:
-      return DType::float16;
-    case at::kBFloat16:
-      return DType::bfloat16;
-    case at::kLong:
-      return DType::int64;
-    case at::kInt:
-      return DType::int32;
-    case at::kShort:
-      return DType::int16;
-    case at::kChar:
-      return DType::int8;
-    case at::kByte:
-      return DType::uint8;
-    case at::kBool:
-      return DType::boolean;
-    default:
-      return std::nullopt;
-  }
+  for (const auto& [torch_type, dtype] : element_types)
+    if (torch_type == type) return dtype;
+  return std::nullopt;
 }
 
 at::ScalarType to_scalar_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32:
-      return at::kFloat;
-    case DType::float64:
-      return at::kDouble;
-    case DType::float16:
-      return at::kHalf;
-    case DType::bfloat16:
-      return at::kBFloat16;
-    case DType::int64:
-      return at::kLong;
-    case DType::int32:
-      return at::kInt;
-    case DType::int16:
-      return at::kShort;
-    case DType::int8:
-      return at::kChar;
-    case DType::uint8:
-      return at::kByte;
-    case DType::boolean:
-      return at::kBool;
-  }
+  for (const auto& [torch_type, own] : element_types)
+    if (own == dtype) return torch_type;
   return at::kByte;
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "dpwa/config/config.h"
+
 namespace c10d {
 class ProcessGroup;
 class Store;
@@ -18,7 +20,7 @@ class Store;
 namespace dpwa::collective {
 
 // automatic: the engine for tensors in the memory of the CPU, which is Gloo.
-enum class EngineKind { automatic, gloo, nccl, mpi };
+using EngineKind = CollectiveEngine;
 
 // One member's view of a group that is to be formed.
 struct GroupOptions {

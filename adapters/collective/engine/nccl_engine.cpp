@@ -14,7 +14,7 @@
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/own_gpu.h"
+#include "adapters/collective/engine/signature.h"
 
 namespace dpwa::collective::nccl_engine {
 

@@ -18,37 +18,6 @@
 namespace dpwa::collective {
 namespace {
 
-constexpr auto forming = "forming a group";
-
-// Shared by the thread that forms the group and the thread that waits for it.
-struct Attempt {
-  Mutex mutex;
-  Condition changed;
-  bool done DPWA_GUARDED_BY(mutex) = false;
-  Connection connection DPWA_GUARDED_BY(mutex);
-  std::exception_ptr problem DPWA_GUARDED_BY(mutex);
-};
-
-void attempt(Attempt& attempt, const Engine& engine, const c10::intrusive_ptr<c10d::Store>& store,
-             const GroupOptions& options, const std::stop_token& stop) {
-  Connection connection;
-  std::exception_ptr problem;
-  try {
-    if (!engine.has_members()) {
-      store->setTimeout(options.form_timeout);
-      admit(store, options, engine.name(), stop);
-    }
-    connection = engine.form(store, options);
-  } catch (...) {
-    problem = std::current_exception();
-  }
-  const MutexLock lock(attempt.mutex);
-  attempt.connection = std::move(connection);
-  attempt.problem = problem;
-  attempt.done = true;
-  attempt.changed.notify_all();
-}
-
 constexpr std::chrono::seconds patience_at_the_end(2);
 constexpr std::chrono::milliseconds between_looks(5);
 
@@ -114,23 +83,15 @@ std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> e
     broken->store(true);
     if (then) then();
   };
-  auto shared = std::make_shared<Attempt>();
-  finish_aside([shared, engine, store = rendezvous.store(), options, stop] {
-    attempt(*shared, *engine, store, options, stop);
-  });
   Connection connection;
-  {
-    const std::stop_callback wake(stop, [&shared] {
-      const MutexLock lock(shared->mutex);
-      shared->changed.notify_all();
-    });
-    MutexLock lock(shared->mutex);  // ends before `wake`, which may wait for it
-    while (!shared->done && !stop.stop_requested()) shared->changed.wait(lock);
-    if (!shared->done) {
-      throw CollectiveError(Failure::cancelled, forming, engine->name(), "given up");
+  try {
+    if (!engine->has_members()) {
+      rendezvous.store()->setTimeout(options.form_timeout);
+      admit(rendezvous.store(), options, engine->name(), stop);
     }
-    if (shared->problem) throw translate(shared->problem, forming, engine->name());
-    connection = std::move(shared->connection);
+    connection = engine->form(rendezvous.store(), options);
+  } catch (...) {
+    throw translate(std::current_exception(), "forming a group", engine->name());
   }
   return std::unique_ptr<ProcessGroup>(
       new ProcessGroup(std::move(engine), options, std::move(connection), broken));

@@ -26,8 +26,8 @@ namespace dpwa::collective {
 class ProcessGroup {
  public:
   // Blocks until all members have come and are connected. Ignores SIGPIPE if the program has no
-  // handler for it. Throws CollectiveError: see admit(). When `stop` is requested it throws at once
-  // (cancelled); the rest of the attempt ends in the background, at most form_timeout later.
+  // handler for it. Throws CollectiveError: see admit(). When `stop` is requested while members are
+  // missing it throws at once (cancelled); later it goes on for form_timeout at most.
   static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
                                             const Rendezvous& rendezvous,
                                             const GroupOptions& options,

@@ -1,40 +1,28 @@
 #include "adapters/collective/engine/reduce_options.h"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <limits>
 #include <locale>
 #include <sstream>
 #include <stdexcept>
 
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/config/names.h"
 
 namespace dpwa::collective {
 
-const char* name_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::average:
-      return "average";
-    case Reduction::sum:
-      return "sum";
-    case Reduction::min:
-      return "min";
-    case Reduction::max:
-      return "max";
-  }
-  return "?";
-}
+namespace {
 
-const char* name_of(Compression compression) {
-  switch (compression) {
-    case Compression::none:
-      return "none";
-    case Compression::fp16:
-      return "fp16";
-    case Compression::bf16:
-      return "bf16";
-  }
-  return "?";
+constexpr config::Word<Reduction> reduction_words[] = {{"average", Reduction::average},
+                                                       {"sum", Reduction::sum},
+                                                       {"min", Reduction::min},
+                                                       {"max", Reduction::max}};
+
+}  // namespace
+
+const char* name_of(Reduction reduction) {
+  return config::name_in(reduction_words, reduction);
 }
 
 std::string text_of(const ReduceOptions& options) {
@@ -42,7 +30,8 @@ std::string text_of(const ReduceOptions& options) {
   text.imbue(std::locale::classic());
   text.precision(std::numeric_limits<double>::max_digits10);
   text << name_of(options.reduction) << " prescale " << options.prescale << " postscale "
-       << options.postscale << " compression " << name_of(options.compression);
+       << options.postscale << " compression "
+       << config::name_in(config::compression_words, options.compression);
   return text.str();
 }
 
@@ -54,16 +43,14 @@ ReduceOptions reduce_options_of(const std::string& text) {
   words >> reduction >> prescale >> options.prescale >> postscale >> options.postscale >>
       compression >> name;
   bool known = static_cast<bool>(words);
-  const auto take = [&](auto& target, const std::string& word, const auto& all) {
+  const auto take = [&known](auto& target, const std::string& word, const auto& words) {
     const auto found =
-        std::ranges::find_if(all, [&](const auto& one) { return name_of(one) == word; });
-    known = known && found != all.end();
-    if (known) target = *found;
+        std::ranges::find_if(words, [&](const auto& one) { return one.name == word; });
+    known = known && found != std::end(words);
+    if (known) target = found->value;
   };
-  take(options.reduction, reduction,
-       std::array{Reduction::average, Reduction::sum, Reduction::min, Reduction::max});
-  take(options.compression, name,
-       std::array{Compression::none, Compression::fp16, Compression::bf16});
+  take(options.reduction, reduction, reduction_words);
+  take(options.compression, name, config::compression_words);
   if (!known) throw std::invalid_argument("'" + text + "' is no reduction");
   return options;
 }

@@ -26,7 +26,6 @@ struct ReduceOptions {
 };
 
 const char* name_of(Reduction reduction);
-const char* name_of(Compression compression);
 
 // The text of the options that members compare: "average prescale 1 postscale 0.5 compression
 // none". Numbers are exact.

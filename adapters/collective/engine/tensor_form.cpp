@@ -2,41 +2,16 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/ScalarType.h>
 
 #include <algorithm>
-#include <cctype>
 #include <sstream>
 #include <vector>
 
 namespace dpwa::collective {
 
 std::string type_name(at::ScalarType type) {
-  switch (type) {
-    case at::kFloat:
-      return "float32";
-    case at::kDouble:
-      return "float64";
-    case at::kHalf:
-      return "float16";
-    case at::kBFloat16:
-      return "bfloat16";
-    case at::kByte:
-      return "uint8";
-    case at::kChar:
-      return "int8";
-    case at::kShort:
-      return "int16";
-    case at::kInt:
-      return "int32";
-    case at::kLong:
-      return "int64";
-    default:
-      break;
-  }
-  std::string name = c10::toString(type);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return name;
+  return std::string(c10::getDtypeNames(type).first);
 }
 
 std::string form_of(const at::Tensor& tensor, bool any_rows) {

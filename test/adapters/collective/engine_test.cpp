@@ -10,7 +10,6 @@
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/operations.h"
-#include "adapters/collective/engine/own_gpu.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/signature.h"
 #include "adapters/collective/engine/tensor_form.h"
