@@ -20,8 +20,7 @@ namespace {
 void refuse_frozen(const torch::nn::Module& model) {
   const NamedTensors parameters = parameters_of(model);
   if (parameters.empty()) return;  // said in other words by FlatParameters
-  for (const auto& [name, parameter] : parameters)
-    if (parameter.requires_grad()) return;
+  if (!trained_parameters(model).empty()) return;
   throw std::invalid_argument("all " + std::to_string(parameters.size()) +
                               " parameters of the model are frozen: requires_grad has to be true "
                               "for those that are to be trained before make_adapter()");

@@ -11,6 +11,7 @@
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/common/module_tensors.h"
+#include "adapters/common/training_state.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/node/endpoint.h"
@@ -117,7 +118,7 @@ void Collective::broadcast_parameters(torch::nn::Module& module, int root) {
 
 void Collective::broadcast_optimizer_state(torch::optim::Optimizer& optimizer, int root) {
   const auto state = collective::broadcast_state(&optimizer, *group_, root);
-  if (rank() != root) collective::load_state(optimizer, state);
+  if (rank() != root) load_state(optimizer, state);
 }
 
 // The first of them hosts the store; all hear of its port.

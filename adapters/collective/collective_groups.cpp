@@ -15,6 +15,8 @@
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/model_terms.h"
 #include "adapters/collective/state_sync.h"
+#include "adapters/common/module_tensors.h"
+#include "adapters/common/training_state.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/log/log.h"
@@ -186,7 +188,7 @@ void CollectiveAdapter::compare_optimizers(torch::optim::Optimizer* optimizer) {
     const auto state = collective::broadcast_state(optimizer, group_session_->group(), *owner);
     const bool takes =
         awaits_optimizer_ && optimizer && fits && group_session_->group().rank() != *owner;
-    if (takes) collective::load_state(*optimizer, state);
+    if (takes) load_state(*optimizer, state);
   }
   if (optimizer) words.entries.push_back({"state", collective::state_words(*optimizer)});
   compare_words(optimizer ? &words : nullptr);
@@ -229,7 +231,7 @@ void CollectiveAdapter::make_reducer() {
   };
   options.end_wait = [this] { group_session_->watch().end_wait(); };
   options.send_checksums = true;
-  reducer_ = std::make_unique<collective::GradientReducer>(collective::trained_parameters(model_),
+  reducer_ = std::make_unique<collective::GradientReducer>(trained_parameters(model_),
                                                            group_session_->group(), options);
   reducer_->set_shared_buffers(collective::shared_buffers(model_));
   reducer_->set_samples(samples_);

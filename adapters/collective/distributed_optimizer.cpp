@@ -1,14 +1,14 @@
 #include "adapters/collective/distributed_optimizer.h"
 
 #include "adapters/collective/model_terms.h"
+#include "adapters/common/module_tensors.h"
 
 namespace dpwa {
 
 DistributedOptimizer::DistributedOptimizer(Collective& collective, torch::nn::Module& module,
                                            torch::optim::Optimizer& optimizer,
                                            const collective::ReducerOptions& options)
-    : optimizer_(optimizer),
-      reducer_(collective::trained_parameters(module), collective.group(), options) {
+    : optimizer_(optimizer), reducer_(trained_parameters(module), collective.group(), options) {
   reducer_.set_shared_buffers(collective::shared_buffers(module));
 }
 

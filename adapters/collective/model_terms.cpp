@@ -7,7 +7,6 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <tuple>
@@ -118,16 +117,6 @@ Settings model_terms(const torch::nn::Module& model) {
   for (const auto& tensor : tensors) text += tensor.name + ' ' + tensor.form + '\n';
   return {{"model",
            std::to_string(tensors.size()) + " tensors, hash " + std::to_string(hash_of(text))}};
-}
-
-std::vector<std::pair<std::string, at::Tensor>> trained_parameters(torch::nn::Module& module) {
-  std::vector<std::pair<std::string, at::Tensor>> trained;
-  for (auto& named : parameters_of(module)) {
-    const bool known = std::ranges::any_of(
-        trained, [&](const auto& one) { return one.second.is_same(named.second); });
-    if (named.second.requires_grad() && !known) trained.push_back(std::move(named));
-  }
-  return trained;
 }
 
 std::vector<at::Tensor> shared_buffers(torch::nn::Module& module) {

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/signature.h"
@@ -18,10 +17,6 @@ std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model);
 // All of them as one number, for nodes that have not met yet: those that form a group compare each
 // tensor.
 Settings model_terms(const torch::nn::Module& model);
-
-// The parameters whose gradients travel, with their names: not the frozen ones, and one that is
-// registered twice (tied weights) under its first name.
-std::vector<std::pair<std::string, at::Tensor>> trained_parameters(torch::nn::Module& module);
 
 // Floating-point buffers: BatchNorm statistics and their like. Counters count the same steps on
 // every rank.

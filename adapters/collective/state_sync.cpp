@@ -2,14 +2,12 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <torch/optim/optimizer.h>
-#include <torch/serialize.h>
 
 #include <algorithm>
 #include <cstring>
-#include <sstream>
 
 #include "adapters/collective/engine/operations.h"
+#include "adapters/common/training_state.h"
 
 namespace dpwa::collective {
 namespace {
@@ -36,6 +34,10 @@ bool SyncPlan::any_behind() const {
 
 bool SyncPlan::averages() const {
   return std::ranges::find(averaged, true) != averaged.end();
+}
+
+bool SyncPlan::takes_optimizer(int rank) const {
+  return behind[static_cast<std::size_t>(rank)] || (is_resumed() && rank != source);
 }
 
 SyncPlan plan_sync(const std::vector<MemberState>& members) {
@@ -91,11 +93,7 @@ std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGro
   std::string text;
   auto bytes = at::empty({1}, at::kLong);
   if (group.rank() == root) {
-    std::ostringstream out;
-    torch::serialize::OutputArchive archive;
-    own->save(archive);
-    archive.save_to(out);
-    text = out.str();
+    text = saved_state(*own);
     *bytes.mutable_data_ptr<std::int64_t>() = static_cast<std::int64_t>(text.size());
   }
   Operations(group).broadcast({"the size of the optimizer's state", bytes}, root);
@@ -104,14 +102,6 @@ std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGro
   if (group.rank() == root) std::memcpy(content.mutable_data_ptr(), text.data(), text.size());
   Operations(group).broadcast({"the state of the optimizer", content}, root);
   return {static_cast<const char*>(content.const_data_ptr()), static_cast<std::size_t>(size)};
-}
-
-void load_state(torch::optim::Optimizer& optimizer, const std::string& state) {
-  optimizer.state().clear();  // loading adds to what is there
-  std::istringstream in(state);
-  torch::serialize::InputArchive archive;
-  archive.load_from(in);
-  optimizer.load(archive);
 }
 
 }  // namespace dpwa::collective

@@ -34,6 +34,13 @@ struct SyncPlan {
 
   bool any_behind() const;
   bool averages() const;
+  // Whether some take over the state of the source's optimizer in the first step. At the start of a
+  // run also from checkpoints with the same clock: their nodes may have trained apart.
+  bool hands_over_optimizer() const { return any_behind() || is_resumed(); }
+  bool takes_optimizer(int rank) const;
+
+ private:
+  bool is_resumed() const { return fresh && clock > 0; }
 };
 
 // Makes the plan from the reports of all ranks, by rank. Members of the last group take precedence
@@ -55,12 +62,9 @@ std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizer
 // Brings the model of all members to the state of the plan. Throws CollectiveError.
 void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat);
 
-// The options and the state, such as moments, of the optimizer of rank `root`, on all members.
-// `own`: the optimizer of this member, read only at the root, where it may not be null.
-// Throws CollectiveError.
+// What saved_state() gives of the optimizer of rank `root`, on all members. `own`: the optimizer of
+// this member, read only at the root, where it may not be null. Throws CollectiveError.
 std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGroup& group,
                             int root);
-// Loads the state into an optimizer of the same class over the same parameters.
-void load_state(torch::optim::Optimizer& optimizer, const std::string& state);
 
 }  // namespace dpwa::collective

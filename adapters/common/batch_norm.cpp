@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
+
+#include "adapters/common/training_state.h"
 
 namespace dpwa {
 namespace {
@@ -73,32 +74,13 @@ bool measure(Module& module, std::vector<std::unique_ptr<MeasuredLayer>>& layers
   return true;
 }
 
-// Restores the mode of each module, not only that of the root.
-class Modes {
- public:
-  explicit Modes(const std::vector<Module*>& modules) {
-    for (Module* module : modules) before_.emplace_back(module, module->is_training());
-  }
-  Modes(const Modes&) = delete;
-  Modes& operator=(const Modes&) = delete;
-  ~Modes() {  // parents before children, whose mode they set
-    for (const auto& [module, training] : before_) module->train(training);
-  }
-
- private:
-  std::vector<std::pair<Module*, bool>> before_;
-};
-
 }  // namespace
 
 std::size_t reestimate_batch_norm(Module& module, const std::function<void()>& forward_passes) {
   const at::NoGradGuard no_grad;
-  std::vector<Module*> modules{&module};
-  for (const auto& child : module.modules(/*include_self=*/false)) modules.push_back(child.get());
-  const Modes modes(modules);
-  module.eval();
+  const EvaluationMode evaluation(module);
   std::vector<std::unique_ptr<MeasuredLayer>> layers;
-  for (Module* each : modules) {
+  for (Module* each : parts_of(module)) {
     if (!measure<torch::nn::BatchNorm1dImpl>(*each, layers) &&
         !measure<torch::nn::BatchNorm2dImpl>(*each, layers))
       measure<torch::nn::BatchNorm3dImpl>(*each, layers);

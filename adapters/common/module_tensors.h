@@ -15,5 +15,9 @@ namespace dpwa {
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 NamedTensors parameters_of(const torch::nn::Module& module);
 NamedTensors buffers_of(const torch::nn::Module& module);
+// Each once: one that is registered twice (tied weights) under its first name.
+NamedTensors each_once(NamedTensors tensors);
+// Those whose gradients count, each once: not the frozen ones.
+NamedTensors trained_parameters(const torch::nn::Module& module);
 
 }  // namespace dpwa

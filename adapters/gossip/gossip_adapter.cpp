@@ -87,7 +87,7 @@ void GossipAdapter::start() {
     if (restored_) gossip_->restore(*restored_);
   }
   gossip_->start();
-  missing_steps_.emplace(parameters_of(model_));
+  missing_steps_.emplace(model_);
   phase_ = Phase::running;
 }
 

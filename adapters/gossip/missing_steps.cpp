@@ -3,14 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "adapters/common/module_tensors.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
 
-MissingSteps::MissingSteps(const NamedTensors& parameters) {
+MissingSteps::MissingSteps(const torch::nn::Module& model) {
   std::vector<at::Tensor> watched;
-  for (const auto& [name, parameter] : parameters)
-    if (parameter.requires_grad()) watched = {parameter};
+  if (const auto trained = trained_parameters(model); !trained.empty())
+    watched = {trained.back().second};
   hooks_.emplace(watched, [this](std::size_t) { passed(); }, [] {});
 }
 

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "adapters/common/backward_hooks.h"
-#include "adapters/common/module_tensors.h"
+#include "adapters/torch_types.h"
 
 namespace dpwa {
 
@@ -16,7 +16,7 @@ class MissingSteps {
  public:
   static constexpr unsigned most_passes = 100;  // in one step
 
-  explicit MissingSteps(const NamedTensors& parameters);
+  explicit MissingSteps(const torch::nn::Module& model);
 
   void step() { passes_ = 0; }
 

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "adapters/common/batch_norm.h"
-#include "adapters/parallel/saved_training.h"
+#include "adapters/common/training_state.h"
 
 namespace dpwa {
 namespace {

@@ -10,27 +10,13 @@
 #include <thread>
 #include <vector>
 
-#include "adapters/parallel/saved_training.h"
+#include "adapters/common/training_state.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
 namespace dpwa {
 namespace {
-
-class EvaluationMode {
- public:
-  explicit EvaluationMode(torch::nn::Module& module) : module_(module), before_(module) {
-    module_.eval();
-  }
-  ~EvaluationMode() { before_.give_to(module_); }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  torch::nn::Module& module_;
-  TrainingModes before_;
-};
 
 // Hands out the parts; ends at the first failure. Any thread.
 class Parts {

@@ -7,22 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "adapters/common/training_state.h"
 #include "adapters/torch_types.h"
 
 namespace dpwa {
-
-// The training mode of each part of a module, because parts may have been frozen separately. The
-// module may be on the stack.
-class TrainingModes {
- public:
-  explicit TrainingModes(torch::nn::Module& module);
-
-  // To the same module, or one of the same structure.
-  void give_to(torch::nn::Module& module) const;
-
- private:
-  std::vector<bool> modes_;
-};
 
 // Saves all state that training steps change, to restore it bit by bit: parameters, gradients,
 // buffers, training modes, the optimizer's options and state, and the random generators of LibTorch
