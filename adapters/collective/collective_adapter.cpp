@@ -1,26 +1,25 @@
 #include "adapters/collective/collective_adapter.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
 #include "adapters/backend.h"
-#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/model_terms.h"
-#include "adapters/collective/state_sync.h"
+#include "adapters/common/tensor_bytes.h"
+#include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
-#include "dpwa/config/keys.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/config/text.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/group/group_endpoint.h"
@@ -31,27 +30,24 @@ namespace dpwa {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
+using collective::leave_limit;
+using collective::RunEnds;
 
 constexpr auto between_notes = std::chrono::milliseconds(100);
-
-// The number that goes with every step: that of the next group, if it has formed for this node.
-constexpr std::uint64_t group_mask = (1U << 24) - 1;
 
 bool may_train_apart(const CollectiveConfig& config) {
   return config.on_lost_rank == OnLostRank::gossip ||
          (config.on_lost_rank == OnLostRank::shrink && config.minority == Minority::gossip);
 }
 
-std::function<double()> value_of(const torch::Tensor& loss) {
-  if (!loss.defined() || loss.numel() != 1)
-    return [] { return std::numeric_limits<double>::quiet_NaN(); };
-  return [loss] { return loss.item<double>(); };
-}
-
 }  // namespace
 
 CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& model)
-    : config_(config), model_(model), flat_(model) {
+    : config_(config),
+      flat_(model),
+      losses_(flat_.device()),
+      transfer_(flat_),
+      stepper_(config_.collective, model) {
   if (!flat_.device().is_cpu())
     fail_at_key(config_, "backend",
                 "'collective' is not offered for a model on " + flat_.device().str() +
@@ -62,18 +58,17 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
                       "file, whose place in it is its rank");
   require_backend(config_);
   collective::require_engine(config_);
-  place_ = place_in_file(config_);
-  terms_ = collective::file_terms(config_);
-  std::ranges::copy(config::shared_settings(config_, "collective"), std::back_inserter(terms_));
-  if (!may_train_apart(config_.collective)) return;
-  auto* data = static_cast<std::byte*>(flat_.memory().mutable_data_ptr());
-  parameters_ = std::make_unique<HostParameters>(
-      flat_.manifest(), std::span(data, flat_.manifest().total_bytes()),
-      static_cast<unsigned>(std::max(1, at::get_num_threads())));
-  Config patient = config_;
-  patient.gossip.start_wait =
-      std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);
-  gossip_ = std::make_unique<Gossip>(patient, *parameters_);
+  if (may_train_apart(config_.collective)) {
+    at::Tensor memory = flat_.memory();
+    parameters_ =
+        std::make_unique<HostParameters>(flat_.manifest(), bytes_of(memory),
+                                         static_cast<unsigned>(std::max(1, at::get_num_threads())));
+    Config patient = config_;
+    patient.gossip.start_wait =
+        std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);
+    gossip_ = std::make_unique<Gossip>(patient, *parameters_);
+  }
+  starter_.emplace(config_, model, transfer_, stepper_, gossip_.get());
 }
 
 CollectiveAdapter::~CollectiveAdapter() {
@@ -95,26 +90,45 @@ void CollectiveAdapter::start() {
     endpoint_ = group::group_endpoint(config_, inbox_);
     endpoint_->start(config_.collective.start_wait);
   }
-  Settings terms = terms_;
-  std::ranges::copy(collective::model_terms(model_), std::back_inserter(terms));
   group_session_ = std::make_unique<collective::GroupSession>(config_, endpoint().local(), inbox_,
-                                                              std::move(terms));
-  phase_ = Phase::running;
-  form_first_group(until);
-  place_ = group_session_->place();
-  taken_over_ = false;
+                                                              starter_->terms());
+  phase_ = Phase::together;
+  try {
+    guarded([&] { starter_->first(*group_session_, until); });
+  } catch (...) {
+    leave();
+    throw;
+  }
+  stepper_.end_step(transfer_.clock());
   endpoint().local().state = wire::NodeState::ready;
   tell_status({});
+}
+
+template <class Work>
+void CollectiveAdapter::guarded(const Work& work) {
+  try {
+    work();
+  } catch (const RunEnds& ends) {
+    const std::string text = "node '" + config_.self + "' ends at " +
+                             collective::at_clock(transfer_.clock()) + ", " + ends.what();
+    leave();
+    throw std::runtime_error(text);
+  }
+}
+
+void CollectiveAdapter::move_to(Phase phase) {
+  if (phase == Phase::left) return leave();
+  phase_ = phase;
 }
 
 void CollectiveAdapter::share(const torch::Tensor& state) {
   if (!state.is_cpu() || !state.is_contiguous())
     throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
-  shared_state_ = state;
+  transfer_.share(state);
 }
 
 void CollectiveAdapter::require_same(const std::string& what, const std::string& value) {
-  terms_.emplace_back(what, value);
+  starter_->require_same(what, value);
 }
 
 void CollectiveAdapter::reload(const Config& fresh) {
@@ -123,68 +137,53 @@ void CollectiveAdapter::reload(const Config& fresh) {
 }
 
 void CollectiveAdapter::set_batch_size(std::uint64_t samples) {
-  samples_ = static_cast<double>(samples);
-  if (is_running() && reducer_) reducer_->set_samples(samples_);
+  stepper_.set_samples(static_cast<double>(samples));
 }
 
 Accumulation CollectiveAdapter::accumulate() {
   if (!is_running()) return {};
-  const auto set = [this](bool on) {
-    accumulating_ = on;
-    if (reducer_) reducer_->set_accumulating(on);
-  };
-  set(true);
-  return Accumulation([set] { set(false); });
+  stepper_.set_accumulating(true);
+  return Accumulation([this] { stepper_.set_accumulating(false); });
 }
 
 void CollectiveAdapter::average_gradients() {
-  if (!is_running() || apart_) return;
+  if (phase_ != Phase::together) return;
   flat_.check();
-  end_exchange();
+  guarded([this] { end_exchange(); });
 }
 
 std::uint64_t CollectiveAdapter::step_under_way() const {
-  return static_cast<std::uint64_t>(std::llround(clock_)) + 1;
+  return static_cast<std::uint64_t>(std::llround(transfer_.clock())) + 1;
 }
 
-// The backward pass has made the exchange; a step without one sends zeros, so that no node waits.
 // If the exchange failed, the next group repeats it, unless one of its members has the result.
 void CollectiveAdapter::end_exchange() {
-  if (!reducer_->done()) reducer_->contribute(/*joined=*/false);
-  auto result = reducer_->end_step();
-  exchanged_ = true;
-  while (true) {
-    report_.waited += result->waited;
-    const std::uint64_t bytes = group_session_->group().size() > 1 ? result->bytes : 0;
-    report_.bytes += bytes;
-    averaged_bytes_ += bytes;
-    const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
-    if (!result->error && (stops || group_session_->complete(step_under_way()))) break;
-    const std::vector<bool> used = reducer_->used();
-    if (!move_on(result->error ? &*result->error : nullptr)) return;
-    const bool nothing = std::ranges::find(used, true) == used.end();
-    if (nothing) {
-      reducer_->contribute(/*joined=*/false);
-    } else {
-      reducer_->repeat(used);
-    }
-    result = reducer_->end_step();
+  auto result = stepper_.exchange();
+  while (result.error || !(stops_on_loss() || group_session_->complete(step_under_way()))) {
+    if (!move_on(result.error ? &*result.error : nullptr)) return;
+    result = stepper_.repeat();
   }
-  take(*result->tally);
+  take(*result.tally);
 }
 
 bool CollectiveAdapter::move_on(const CollectiveError* error) {
-  if (error && (config_.collective.on_lost_rank == OnLostRank::stop || !may_go_on(*error)))
-    give_up(*error);
+  if (error != nullptr) give_up_if_it_must(*error);
   std::string lost = group_session_->suspect();
-  if (lost.empty()) lost = error ? "a node is lost" : "the others continue without this node";
-  drop_group();
+  if (lost.empty())
+    lost = error != nullptr ? "a node is lost" : "the others continue without this node";
+  starter_->drop(*group_session_);
   if (config_.collective.on_lost_rank == OnLostRank::gossip) {
-    go_apart(lost);
+    move_to(starter_->go_apart(*group_session_, lost));
     return false;
   }
-  log(LogLevel::warn, "collective", lost + (error ? ": the others form the next group" : ""));
-  return regroup() && !taken_over_;
+  log(LogLevel::warn, "collective",
+      lost + (error != nullptr ? ": the others form the next group" : ""));
+  move_to(starter_->next(*group_session_));
+  return makes_step();
+}
+
+void CollectiveAdapter::give_up_if_it_must(const CollectiveError& error) {
+  if (stops_on_loss() || !collective::may_go_on(error)) starter_->give_up(*group_session_, error);
 }
 
 // Equal weights are what this back end promises: a difference never heals, and spoils the model.
@@ -193,9 +192,9 @@ void CollectiveAdapter::require_equal_weights(const collective::StepTally& tally
   for (const std::size_t rank : collective::differing_ranks(tally.weights))
     names += (names.empty() ? "'" : ", '") + group_session_->name_of(static_cast<int>(rank)) + "'";
   if (names.empty()) return;
-  group_session_->group().leave(
-      collective::leave_limit);  // a node may still be reading the checksums
-  end("because the weights of " + names +
+  group_session_->group().leave(leave_limit);  // a node may still be reading the checksums
+  throw RunEnds(
+      "because the weights of " + names +
       " differ from those of the other nodes, and must be equal after each step; look for code "
       "that changes weights, gradients or the optimizer on some nodes only, and for processors of "
       "different types");
@@ -203,119 +202,182 @@ void CollectiveAdapter::require_equal_weights(const collective::StepTally& tally
 
 void CollectiveAdapter::take(const collective::StepTally& tally) {
   require_equal_weights(tally);
-  const int size = group_session_->group().size();
-  if (tally.joined > 0) uneven_ = true;
-  if (tally.first_stopping >= 0 && !std::exchange(stopping_, true))
+  if (stepper_.take(tally))
     log(LogLevel::info, "collective",
         "'" + group_session_->name_of(tally.first_stopping) +
             "' was told to stop: all nodes end after the next step");
-  if (tally.first_at_work >= 0) last_at_work_ = tally.first_at_work;
-  if (size > 1) report_.outcome = Outcome::averaged;
-  report_.participants = static_cast<unsigned>(size - tally.joined);
-  tally_ = tally;
 }
 
 StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   const bool ran = is_running();
   update_send(loss);
-  if (phase_ == Phase::running && !apart_ && !taken_over_) compare(&optimizer);
+  if (makes_step()) compare(&optimizer);
   // The new state includes this step. A node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
-  if (!taken_over_ && !ended) optimizer.step();
-  report_.made = !ended;
+  if (!stepper_.is_taken_over() && !ended) optimizer.step();
+  stepper_.report().made = !ended;
   return update_wait(loss);
 }
 
 void CollectiveAdapter::update_send(const torch::Tensor& loss) {
   if (!is_running()) return;
   flat_.check();
-  if (!apart_ && !exchanged_) end_exchange();
-  if (apart_) gossip_->update_send(value_of(loss));
+  if (phase_ == Phase::together && stepper_.is_open()) guarded([this] { end_exchange(); });
+  if (phase_ == Phase::apart) gossip_->update_send(losses_.read(loss));
 }
 
 StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
   // Those that call step() compare their optimizers; in halves it is not known.
-  if (is_running() && !apart_ && !taken_over_) compare(nullptr);
-  if (is_running()) {
-    if (apart_) {
-      report_ = gossip_->update_wait(value_of(loss));
-      clock_ = report_.clock;
-      come_together();
-    } else if (!std::exchange(taken_over_, false)) {
-      awaits_optimizer_ = false;  // it comes in step() only
-      clock_ = clock_after_publish(clock_);
-      between_steps();
-    }
-    tell_status(loss);
+  if (makes_step()) compare(nullptr);
+  if (phase_ == Phase::apart) {
+    stepper_.report() = gossip_->update_wait(losses_.read(loss));
+    transfer_.set_clock(stepper_.report().clock);
+    guarded([this] { move_to(starter_->come_together(*group_session_)); });
+  } else if (makes_step()) {
+    transfer_.set_clock(clock_after_publish(transfer_.clock()));
+    guarded([this] { between_steps(); });
   }
-  exchanged_ = false;
-  report_.clock = clock_;
-  return std::exchange(report_, {});
+  tell_status(loss);
+  return stepper_.end_step(transfer_.clock());
+}
+
+void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
+  if (!transfer_.is_to_compare()) return;
+  collective::ProcessGroup& group = group_session_->group();
+  group_session_->watch().begin_wait("comparing optimizers");
+  try {
+    transfer_.compare(group, optimizer);
+    // All have found their states equal, those that join too: from now on these are members.
+    const std::uint64_t step = step_under_way();
+    group_session_->note_state(step, derive_seed(group.epoch(), {step}));
+  } catch (const CollectiveError& error) {
+    // At the start all end with the same error, and a node may still be reading it.
+    if (transfer_.plan().fresh && !collective::may_go_on(error)) group.leave(leave_limit);
+    guarded([&] { give_up_if_it_must(error); });
+    // The next exchange will find that a node is lost. This node cannot step without the result,
+    // and takes over the state later.
+    if (transfer_.is_broken()) stepper_.take_over();
+  }
+  group_session_->watch().end_wait();
 }
 
 // All members come here after the same exchange, with the same tally.
 void CollectiveAdapter::between_steps() {
-  collective::ProcessGroup& group = group_session_->group();
-  place_ = group_session_->place();
-  if (std::exchange(resync_, false) && shared_state_.defined()) {
-    try {
-      collective::Operations(group).broadcast({"the state of the program", shared_state_}, source_);
-    } catch (const CollectiveError& error) {
-      if (!may_go_on(error)) give_up(error);
-      return;  // the next exchange will find it
-    }
-  }
-  if (!tally_ || config_.collective.on_lost_rank == OnLostRank::stop) return;
-  const auto notes = std::exchange(tally_, std::nullopt)->notes;
-  const std::uint32_t formed = notes.front();
-  if (formed != 0 && std::ranges::all_of(notes, [&](auto note) { return note == formed; }))
-    return admit_newcomers();
-  reducer_->set_note(static_cast<std::uint32_t>(group_session_->former().formed() & group_mask));
-}
-
-// All members have formed the next group beside this one.
-void CollectiveAdapter::admit_newcomers() {
-  auto formed = group_session_->former().take(Duration::zero(), [] { return false; });
-  reducer_.reset();
-  // Lets the others receive the rest of the last exchange.
-  group_session_->group().leave(collective::leave_limit);
-  drop_group();
+  starter_->take_place(*group_session_);
   try {
-    if (!formed)
-      throw CollectiveError(collective::Failure::lost, "taking in a node", "", "it has gone");
-    enter(std::move(*formed));
+    transfer_.hand_over_program(group_session_->group());
   } catch (const CollectiveError& error) {
-    if (!may_go_on(error)) give_up(error);
-    drop_group();
-    if (config_.collective.on_lost_rank == OnLostRank::gossip) return go_apart("");
-    if (!regroup()) return;
+    if (!collective::may_go_on(error)) starter_->give_up(*group_session_, error);
+    return;  // the next exchange will find it
   }
-  taken_over_ = false;
-  place_ = group_session_->place();
+  if (stops_on_loss()) return;
+  if (stepper_.all_have_next_group()) return move_to(starter_->grow(*group_session_));
+  stepper_.tell_next_group(group_session_->former().formed());
 }
 
 bool CollectiveAdapter::should_stop(bool wanted) {
-  const bool all_stop = config_.collective.on_lost_rank == OnLostRank::stop;
-  if (phase_ != Phase::running || !all_stop) return wanted;
-  if (wanted) reducer_->set_stopping();
-  return stopping_;
+  if (!is_running() || !stops_on_loss()) return wanted;
+  if (wanted) stepper_.tell_stop();
+  return stepper_.all_stop();
 }
 
 void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
   const TimePoint now = SteadyClock::now();
-  if (now - told_ < between_notes || phase_ != Phase::running) return;
+  if (!is_running() || now - told_ < between_notes) return;
   told_ = now;
   StatusNotes& notes = endpoint().local().notes;
-  notes.set("clock", nlohmann::json(clock_).dump());
-  notes.set("gradient_bytes", std::to_string(averaged_bytes_));
-  if (loss.defined() && loss.numel() == 1) {
-    const double value = loss.item<double>();
-    if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
+  notes.set("clock", nlohmann::json(transfer_.clock()).dump());
+  notes.set("gradient_bytes", std::to_string(stepper_.averaged_bytes()));
+  const double value = losses_.read(loss)();
+  if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
+}
+
+FinishReport CollectiveAdapter::finish() {
+  if (is_running()) flat_.check();
+  guarded([this] { run_out(); });
+  if (phase_ == Phase::apart) {
+    finished_ = gossip_->finish();
+  } else if (phase_ == Phase::together) {
+    const std::size_t size = group_session_->place().size;
+    finished_.averaged = size > 1;
+    finished_.participants = size;
+    finished_.enough = size >= config_.gossip.min_nodes;
+    log(LogLevel::info, "collective", "final model of " + config::counted(size, "node"));
+  }
+  leave();
+  return finished_;
+}
+
+// Continues without batches until no member has one. Then all take the model of a member that was
+// at work last, and leave together.
+void CollectiveAdapter::run_out() {
+  while (phase_ == Phase::together) {
+    const auto result = stepper_.exchange_joined();
+    std::optional<CollectiveError> error = result.error;
+    if (!error) {
+      const collective::StepTally& tally = *result.tally;
+      require_equal_weights(tally);
+      if (tally.first_stopping >= 0) {
+        const std::string who = group_session_->name_of(tally.first_stopping);
+        leave();
+        throw std::runtime_error("node '" + config_.self + "' ends because '" + who +
+                                 "' was told to stop");
+      }
+      stepper_.take(tally);
+      if (tally.joined < group_session_->group().size()) {
+        compare(nullptr);  // those that still step compare theirs
+        between_steps();
+        continue;
+      }
+      try {
+        return take_final_model();
+      } catch (const CollectiveError& lost) {
+        error = lost;
+      }
+    }
+    give_up_if_it_must(*error);
+    starter_->drop(*group_session_);
+    move_to(starter_->next(*group_session_));
   }
 }
 
+void CollectiveAdapter::take_final_model() {
+  const at::NoGradGuard no_grad;
+  collective::Operations operations(group_session_->group());
+  group_session_->watch().begin_wait("the model of the last node at work");
+  if (const auto rank = stepper_.last_at_work())
+    operations.broadcast({"the model", flat_.memory()}, *rank);
+  if (!stops_on_loss()) operations.barrier();
+  group_session_->watch().end_wait();
+  group_session_->note_left();
+  stepper_.drop();
+  group_session_->group().leave(leave_limit);
+}
+
+void CollectiveAdapter::leave() {
+  stepper_.drop();
+  if (group_session_) {
+    const bool together = group_session_->together();
+    if (stops_on_loss() || (together && group_session_->group().aborted())) {
+      group_session_->note_left();
+    } else {
+      group_session_->leave();
+    }
+    // All leave after the same step, and one may still be receiving from this node.
+    if (stepper_.all_stop() && group_session_->together() && !group_session_->group().broken())
+      group_session_->group().leave(leave_limit);
+    group_session_.reset();
+  }
+  if (gossip_) gossip_->leave();
+  if (endpoint_) {
+    endpoint_->local().state = wire::NodeState::finished;
+    endpoint_->stop();
+  }
+  if (is_running()) phase_ = Phase::left;
+}
+
 ResumeState CollectiveAdapter::resume_state() const {
-  ResumeState state{clock_, {}};
+  ResumeState state{transfer_.clock(), {}};
   if (gossip_) {
     const GossipState descent = gossip_->resume_state();
     state.own = {{"lineage", descent.lineage}, {"incarnation", descent.incarnation}};
@@ -324,11 +386,11 @@ ResumeState CollectiveAdapter::resume_state() const {
 }
 
 void CollectiveAdapter::restore(const ResumeState& state) {
-  clock_ = state.clock;
+  transfer_.set_clock(state.clock);
   const auto lineage = state.own.find("lineage");
   const auto incarnation = state.own.find("incarnation");
   if (gossip_ && lineage != state.own.end() && incarnation != state.own.end())
-    gossip_->restore({clock_, lineage->second, incarnation->second});
+    gossip_->restore({state.clock, lineage->second, incarnation->second});
 }
 
 std::unique_ptr<Adapter> make_collective(const Config& config, torch::nn::Module& model) {

@@ -1,6 +1,7 @@
 #include "adapters/collective/gradient_reducer.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
@@ -10,15 +11,12 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <unordered_map>
 #include <utility>
 
-#include "adapters/collective/c10d_reducer.h"
-#include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
-#include "adapters/common/backward_hooks.h"
 #include "adapters/common/tensor_checksum.h"
 
 namespace dpwa::collective {
@@ -28,85 +26,87 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr auto averaging = "averaging gradients";
 
-}  // namespace
-
-// Called by the autograd engine on the training thread.
-class GradientReducer::State {
+// The hook that c10d::Reducer calls for each bucket of gradients. The Reducer asks for a future per
+// bucket and waits for it at the end of backward(). Our future is complete at once; the wait
+// happens in `landed`, which reads the result and does not throw.
+class BucketHook final : public c10d::CommHookInterface {
  public:
-  State(std::vector<std::pair<std::string, at::Tensor>> parameters, const ProcessGroup& group,
-        const ReducerOptions& options);
-  ~State();
+  // `launch`: sends a bucket that is full; its place in the order of launches is what `landed`, at
+  // the end of the pass, gets to give the tensor with the mean.
+  BucketHook(std::function<std::size_t(c10d::GradBucket&)> launch,
+             std::function<at::Tensor(std::size_t)> landed)
+      : launch_(std::move(launch)), landed_(std::move(landed)) {}
 
-  void contribute(bool joined);
-  void repeat(const std::vector<bool>& used) { exchange_without_backward(used); }
-  const std::vector<bool>& used() const { return used_; }
-  std::optional<Result> end_step();
-
-  double samples_ = 1;
-  bool accumulating_ = false;
-  bool stopping_ = false;
-  std::uint32_t note_ = 0;
-  BufferExchange buffers_;
-  bool begun_ = false;  // a backward pass of this step sends, or has sent
+  c10::intrusive_ptr<c10::ivalue::Future> runHook(c10d::GradBucket& bucket) override {
+    auto future = c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get());
+    future->markCompleted(static_cast<std::int64_t>(launch_(bucket)));
+    return future;
+  }
+  at::Tensor parseHookResult(const c10::IValue& result) override {
+    return landed_(static_cast<std::size_t>(result.toInt()));
+  }
 
  private:
-  // A bucket on its way.
-  struct Flight {
-    at::Tensor buffer;
-    std::vector<at::Tensor> views;  // of the buffer, for each parameter
-    std::vector<at::Tensor> parameters;
-    c10::intrusive_ptr<c10d::Work> work;  // none with a compression: the thread does it
-  };
-
-  void fired(std::size_t index);
-  void require_no_second_pass() const;
-  void begin();
-  void exchange_without_backward(const std::vector<bool>& used);
-  void complete();  // at the end of the backward pass: what did not fire
-  void tell();
-  void send_message();
-  std::size_t launch(c10d::GradBucket& bucket);
-  at::Tensor landed(std::size_t bucket);
-  void wait_for_all();
-  void write_gradients(double total);
-  std::string words_for(std::size_t bucket) const;
-  void fail();
-
-  const ProcessGroup& group_;
-  const ReducerOptions options_;
-  std::vector<std::string> names_;
-  std::vector<at::Tensor> parameters_;
-  std::unordered_map<const void*, std::size_t> places_;  // of the parameters, by TensorImpl
-  std::unique_ptr<BackwardHooks> hooks_;
-  std::unique_ptr<c10d::Reducer> reducer_;
-  std::unique_ptr<CommunicationThread> thread_;  // with a compression
-  bool rebuilt_ = false;
-  std::optional<CollectiveError> unusable_;  // since the buckets could not be prepared
-
-  // --- of the step under way
-  bool joined_ = false;
-  bool landed_ = false;
-  bool told_ = false;                          // the message is on its way, or nothing can be sent
-  bool ended_ = false;                         // the next pass is of another step
-  double weight_ = 1;                          // of this member's gradients, in units of unit_
-  std::vector<bool> fired_;                    // in the pass that sends
-  std::vector<bool> used_;                     // in any pass, also under accumulate()
-  std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
-  std::vector<Flight> flights_;
-  StepMessage message_;
-  std::vector<c10::intrusive_ptr<c10d::Work>> others_;  // message and buffers
-  std::optional<CollectiveError> error_;
-  std::chrono::nanoseconds waited_{};
-  std::uint64_t bytes_ = 0;
-
-  // --- of the last step: the same on all members
-  double unit_ = 1;
-  StepTally last_;
-  std::uint64_t steps_ = 0;  // of this group
+  std::function<std::size_t(c10d::GradBucket&)> launch_;
+  std::function<at::Tensor(std::size_t)> landed_;
 };
 
-GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> parameters,
-                              const ProcessGroup& group, const ReducerOptions& options)
+// Of the bucket that fills first, as in PyTorch's DDP: its exchange begins early in backward().
+constexpr std::uint64_t first_bucket_bytes = std::uint64_t{1} << 20;
+
+std::int64_t limit_of(std::uint64_t bytes) {
+  return static_cast<std::int64_t>(std::max<std::uint64_t>(1, bytes));
+}
+
+std::int64_t first_limit_of(const ReducerOptions& options) {
+  return limit_of(std::min(first_bucket_bytes, options.bucket_bytes));
+}
+
+// Buckets in the order in which backward() is likely to fill them: the last parameters first.
+std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& parameters,
+                                                 const ReducerOptions& options) {
+  std::vector<at::Tensor> reversed(parameters.rbegin(), parameters.rend());
+  auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(
+      reversed, {static_cast<std::size_t>(first_limit_of(options)),
+                 static_cast<std::size_t>(limit_of(options.bucket_bytes))});
+  for (auto& bucket : buckets) {
+    for (auto& index : bucket) index = parameters.size() - 1 - index;
+  }
+  return buckets;
+}
+
+// c10d's Reducer, configured for GradientReducer: every full bucket goes to `hook`, and nothing is
+// copied back into the gradients. Passes on exceptions of c10d.
+std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& parameters,
+                                                 const std::vector<std::string>& names,
+                                                 const ProcessGroup& group,
+                                                 const ReducerOptions& options,
+                                                 std::unique_ptr<c10d::CommHookInterface> hook) {
+  std::unordered_map<std::size_t, std::string> names_by_index;
+  for (std::size_t i = 0; i < names.size(); ++i) names_by_index[i] = names[i];
+  auto reducer = std::make_unique<c10d::Reducer>(
+      parameters, buckets_of(parameters, options), group.c10d(),
+      std::vector<bool>(parameters.size(), false), limit_of(options.bucket_bytes),
+      /*find_unused_parameters=*/false, /*gradient_as_bucket_view=*/false, names_by_index,
+      first_limit_of(options), /*skip_all_reduce_unused_params=*/false,
+      /*use_python_reducer=*/false, std::vector<std::int64_t>{});
+  reducer->register_comm_hook(std::move(hook));
+  // GradientReducer writes the gradients, and scales them in the same pass.
+  reducer->set_optimizer_in_backward();
+  return reducer;
+}
+
+}  // namespace
+
+struct GradientReducer::Flight {
+  at::Tensor buffer;
+  std::vector<at::Tensor> views;  // of the buffer, for each parameter
+  std::vector<at::Tensor> parameters;
+  c10::intrusive_ptr<c10d::Work> work;  // none with a compression: the thread does it
+};
+
+GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
+                                 const ProcessGroup& group, const ReducerOptions& options)
     : group_(group), options_(options) {
   buffers_.set_average(options.average_buffers);
   for (auto& [name, tensor] : parameters) {
@@ -129,7 +129,7 @@ GradientReducer::State::State(std::vector<std::pair<std::string, at::Tensor>> pa
   });
 }
 
-GradientReducer::State::~State() {
+GradientReducer::~GradientReducer() {
   thread_.reset();
   hooks_.reset();
   try {
@@ -139,7 +139,7 @@ GradientReducer::State::~State() {
   }
 }
 
-void GradientReducer::State::fired(std::size_t index) {
+void GradientReducer::fired(std::size_t index) {
   if (std::exchange(ended_, false)) std::fill(used_.begin(), used_.end(), false);
   used_[index] = true;
   require_dense_gradient(parameters_[index], names_[index]);
@@ -151,11 +151,11 @@ void GradientReducer::State::fired(std::size_t index) {
   fired_[index] = true;
 }
 
-void GradientReducer::State::require_no_second_pass() const {
+void GradientReducer::require_no_second_pass() const {
   if (!accumulating_ && landed_) refuse_second_pass();
 }
 
-void GradientReducer::State::begin() {
+void GradientReducer::begin() {
   begun_ = true;
   weight_ = samples_ / unit_;
   flights_.clear();
@@ -167,7 +167,7 @@ void GradientReducer::State::begin() {
   if (!unusable_) reducer_->prepare_for_backward({});
 }
 
-void GradientReducer::State::complete() {
+void GradientReducer::complete() {
   if (repeated_) used_ = *std::exchange(repeated_, std::nullopt);
   for (std::size_t i = 0; i < fired_.size(); ++i) {
     if (!fired_[i] && !unusable_) reducer_->autograd_hook(i);
@@ -177,7 +177,7 @@ void GradientReducer::State::complete() {
 
 // Sent just before the last bucket, when the used parameters are known. Behind that bucket it would
 // wait until a thread of the engine has transferred the bucket.
-void GradientReducer::State::tell() {
+void GradientReducer::tell() {
   told_ = true;
   const at::NoGradGuard no_grad;
   StepMessage::Own own{samples_, joined_, stopping_, note_, {}};
@@ -198,18 +198,18 @@ void GradientReducer::State::tell() {
   }
 }
 
-void GradientReducer::State::send_message() {
+void GradientReducer::send_message() {
   message_.send(group_, others_);
   buffers_.send(group_, others_);
 }
 
-std::size_t GradientReducer::State::launch(c10d::GradBucket& bucket) {
+std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
   const at::NoGradGuard no_grad;
   if (bucket.isLast()) tell();
   Flight flight{bucket.getBuffer(), bucket.getGradients(), bucket.getParameters(), {}};
   if (!error_) {
     try {
-      bytes_ += thread_ ? 2 * flight.buffer.numel() : flight.buffer.nbytes();
+      if (group_.size() > 1) bytes_ += thread_ ? 2 * flight.buffer.numel() : flight.buffer.nbytes();
       if (weight_ != 1) flight.buffer.mul_(weight_);
       std::vector<at::Tensor> list{flight.buffer};
       if (thread_) {
@@ -229,12 +229,12 @@ std::size_t GradientReducer::State::launch(c10d::GradBucket& bucket) {
   return flights_.size() - 1;
 }
 
-at::Tensor GradientReducer::State::landed(std::size_t bucket) {
+at::Tensor GradientReducer::landed(std::size_t bucket) {
   if (!std::exchange(landed_, true)) wait_for_all();
   return flights_.at(bucket).buffer;
 }
 
-void GradientReducer::State::wait_for_all() {
+void GradientReducer::wait_for_all() {
   const at::NoGradGuard no_grad;
   const auto from = SteadyClock::now();
   if (thread_) {
@@ -265,7 +265,7 @@ void GradientReducer::State::wait_for_all() {
 }
 
 // Called once all have arrived. Until then this member may need .grad to repeat the step.
-void GradientReducer::State::write_gradients(double total) {
+void GradientReducer::write_gradients(double total) {
   const auto divisor = at::scalar_tensor(total, at::kDouble);
   for (const Flight& flight : flights_) {
     for (std::size_t i = 0; i < flight.parameters.size(); ++i) {
@@ -282,18 +282,18 @@ void GradientReducer::State::write_gradients(double total) {
   }
 }
 
-std::string GradientReducer::State::words_for(std::size_t bucket) const {
+std::string GradientReducer::words_for(std::size_t bucket) const {
   const auto& first = flights_[bucket].parameters.front();
   return "gradients, bucket " + std::to_string(bucket + 1) + " of " +
          std::to_string(flights_.size()) + ", from " +
          names_[places_.at(first.unsafeGetTensorImpl())] + " on";
 }
 
-void GradientReducer::State::fail() {
+void GradientReducer::fail() {
   if (!error_) error_ = group_.error(averaging);
 }
 
-void GradientReducer::State::contribute(bool joined) {
+void GradientReducer::contribute(bool joined) {
   joined_ = joined;
   const bool accumulated = !ended_ && std::ranges::find(used_, true) != used_.end();
   if (accumulated && !joined) return exchange_without_backward(std::vector(used_));
@@ -305,7 +305,7 @@ void GradientReducer::State::contribute(bool joined) {
 
 // c10d's Reducer works only inside a backward pass. This pass uses no parameter, and sends the
 // content of .grad.
-void GradientReducer::State::exchange_without_backward(const std::vector<bool>& used) {
+void GradientReducer::exchange_without_backward(const std::vector<bool>& used) {
   const at::AutoGradMode enabled(true);
   auto nothing = at::ones({1}, at::kFloat);
   nothing.set_requires_grad(true);
@@ -318,7 +318,7 @@ void GradientReducer::State::exchange_without_backward(const std::vector<bool>& 
   result.backward();
 }
 
-std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
+std::optional<GradientReducer::Result> GradientReducer::end_step() {
   if (!std::exchange(begun_, false)) return std::nullopt;
   landed_ = false;
   joined_ = false;
@@ -344,52 +344,6 @@ std::optional<GradientReducer::Result> GradientReducer::State::end_step() {
   }
   result.tally = tally;
   return result;
-}
-
-GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
-                                 const ProcessGroup& group, const ReducerOptions& options)
-    : state_(std::make_unique<State>(std::move(parameters), group, options)) {}
-
-GradientReducer::~GradientReducer() = default;
-
-void GradientReducer::set_samples(double samples) {
-  state_->samples_ = samples;
-}
-
-void GradientReducer::set_accumulating(bool on) {
-  state_->accumulating_ = on;
-}
-
-void GradientReducer::set_stopping() {
-  state_->stopping_ = true;
-}
-
-void GradientReducer::set_note(std::uint32_t note) {
-  state_->note_ = note;
-}
-
-void GradientReducer::repeat(const std::vector<bool>& used) {
-  state_->repeat(used);
-}
-
-const std::vector<bool>& GradientReducer::used() const {
-  return state_->used();
-}
-
-void GradientReducer::set_shared_buffers(std::vector<at::Tensor> buffers) {
-  state_->buffers_.set(std::move(buffers));
-}
-
-bool GradientReducer::done() const {
-  return state_->begun_;
-}
-
-void GradientReducer::contribute(bool joined) {
-  state_->contribute(joined);
-}
-
-std::optional<GradientReducer::Result> GradientReducer::end_step() {
-  return state_->end_step();
 }
 
 }  // namespace dpwa::collective

@@ -9,13 +9,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/step_message.h"
+#include "adapters/common/backward_hooks.h"
 #include "dpwa/rules/options.h"
+
+namespace c10d {
+class GradBucket;
+class Reducer;
+}  // namespace c10d
 
 namespace dpwa::collective {
 
@@ -49,22 +57,22 @@ class GradientReducer {
   GradientReducer& operator=(const GradientReducer&) = delete;
 
   // Samples in the batch whose backward pass comes next; 1 until the first call.
-  void set_samples(double samples);
+  void set_samples(double samples) { samples_ = samples; }
 
   // While on, backward() adds to the gradients of this node and sends nothing.
-  void set_accumulating(bool on);
+  void set_accumulating(bool on) { accumulating_ = on; }
 
   // Sent with every step: floating-point tensors, such as BatchNorm statistics, that every member
   // takes over from the lowest rank that was at work in the last step, or averages.
-  void set_shared_buffers(std::vector<at::Tensor> buffers);
+  void set_shared_buffers(std::vector<at::Tensor> buffers) { buffers_.set(std::move(buffers)); }
 
   // Told to all with the next step.
-  void set_stopping();
+  void set_stopping() { stopping_ = true; }
   // A number below 2^28, told to all with every step from the next one on.
-  void set_note(std::uint32_t note);
+  void set_note(std::uint32_t note) { note_ = note; }
 
   // Whether a backward pass of this step has averaged the gradients.
-  bool done() const;
+  bool done() const { return begun_; }
 
   // Takes part in a step without a backward pass of its own: sends what passes under accumulate()
   // have left in .grad, or else zeros. `joined`: this member has no more batches, and sends zeros.
@@ -72,10 +80,10 @@ class GradientReducer {
 
   // Takes part in a step whose exchange has failed in another group, with the gradients that are in
   // .grad. `used`: as that group's reducer had it.
-  void repeat(const std::vector<bool>& used);
+  void repeat(const std::vector<bool>& used) { exchange_without_backward(used); }
   // For each parameter whether it got a gradient in a backward pass of this step, or of the last
   // one.
-  const std::vector<bool>& used() const;
+  const std::vector<bool>& used() const { return used_; }
 
   // Ends the step. Returns the values that all sent, or the reason why the exchange failed. Empty:
   // there was no backward pass.
@@ -88,8 +96,61 @@ class GradientReducer {
   std::optional<Result> end_step();
 
  private:
-  class State;
-  std::unique_ptr<State> state_;
+  struct Flight;  // a bucket on its way
+
+  // Called by the autograd engine on the training thread.
+  void fired(std::size_t index);
+  void require_no_second_pass() const;
+  void begin();
+  void exchange_without_backward(const std::vector<bool>& used);
+  void complete();  // at the end of the backward pass: what did not fire
+  void tell();
+  void send_message();
+  std::size_t launch(c10d::GradBucket& bucket);
+  at::Tensor landed(std::size_t bucket);
+  void wait_for_all();
+  void write_gradients(double total);
+  std::string words_for(std::size_t bucket) const;
+  void fail();
+
+  const ProcessGroup& group_;
+  const ReducerOptions options_;
+  std::vector<std::string> names_;
+  std::vector<at::Tensor> parameters_;
+  std::unordered_map<const void*, std::size_t> places_;  // of the parameters, by TensorImpl
+  std::unique_ptr<BackwardHooks> hooks_;
+  std::unique_ptr<c10d::Reducer> reducer_;
+  std::unique_ptr<CommunicationThread> thread_;  // with a compression
+  BufferExchange buffers_;
+  bool rebuilt_ = false;
+  std::optional<CollectiveError> unusable_;  // since the buckets could not be prepared
+
+  double samples_ = 1;
+  bool accumulating_ = false;
+  bool stopping_ = false;
+  std::uint32_t note_ = 0;
+
+  // --- of the step under way
+  bool begun_ = false;  // a backward pass sends, or has sent
+  bool joined_ = false;
+  bool landed_ = false;
+  bool told_ = false;                          // the message is on its way, or nothing can be sent
+  bool ended_ = false;                         // the next pass is of another step
+  double weight_ = 1;                          // of this member's gradients, in units of unit_
+  std::vector<bool> fired_;                    // in the pass that sends
+  std::vector<bool> used_;                     // in any pass, also under accumulate()
+  std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
+  std::vector<Flight> flights_;
+  StepMessage message_;
+  std::vector<c10::intrusive_ptr<c10d::Work>> others_;  // message and buffers
+  std::optional<CollectiveError> error_;
+  std::chrono::nanoseconds waited_{};
+  std::uint64_t bytes_ = 0;
+
+  // --- of the last step: the same on all members
+  double unit_ = 1;
+  StepTally last_;
+  std::uint64_t steps_ = 0;  // of this group
 };
 
 }  // namespace dpwa::collective
