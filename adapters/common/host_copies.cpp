@@ -23,8 +23,9 @@ at::Tensor host_view(std::span<const std::byte> bytes, const at::Tensor& like) {
 
 }  // namespace
 
-HostCopies::HostCopies(at::Device device)
+HostCopies::HostCopies(at::Device device, const char* logger)
     : device_(device),
+      logger_(logger),
       side_(device_api(device).getNewStream(device)),
       queued_(device.type()),
       copied_(device.type()) {}
@@ -33,7 +34,7 @@ HostCopies::~HostCopies() {
   try {
     copied_.synchronize();
   } catch (const c10::Error& error) {  // a device that has failed copies no more
-    log(LogLevel::warn, "kvstore", error.what_without_backtrace());
+    log(LogLevel::warn, logger_, error.what_without_backtrace());
   }
 }
 

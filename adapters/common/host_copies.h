@@ -15,7 +15,8 @@ namespace dpwa {
 // thread at a time.
 class HostCopies {
  public:
-  explicit HostCopies(at::Device device);
+  // `logger`: for the line about a device that has failed.
+  HostCopies(at::Device device, const char* logger);
   ~HostCopies();  // waits for the copies
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
@@ -24,18 +25,24 @@ class HostCopies {
   // stream. The tensor and the memory stay as they are until the event is complete.
   c10::Event out(const at::Tensor& from, std::span<std::byte> to);
 
+  // Whether all copies are complete.
+  bool settled() { return copied_.query(); }
+
   // Between these two calls values come back. begin_in() waits until the memory of earlier copies
   // may be written to again; the copies come behind the work queued on the training stream, and
   // what is queued there after end_in() comes behind them.
   void begin_in();
+  // The same without the wait, and the copies come behind this event alone.
+  void begin_in(c10::Event& behind) { behind.block(side_); }
   // Queues a copy to a tensor of that many bytes, dense in the order of its dimensions or not.
   void in(std::span<const std::byte> from, const at::Tensor& to);
   void end_in();
 
- private:
   c10::Stream training_stream() const;
 
+ private:
   const at::Device device_;
+  const char* const logger_;
   c10::Stream side_;
   c10::Event queued_;  // on the training stream
   c10::Event copied_;  // on the side stream: its last copy is complete

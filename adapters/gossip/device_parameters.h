@@ -2,9 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
-#include <c10/core/Stream.h>
 
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/host_copies.h"
 #include "dpwa/gossip/parameters.h"
 
 namespace dpwa {
@@ -17,27 +17,20 @@ namespace dpwa {
 class DeviceParameters : public Parameters {
  public:
   explicit DeviceParameters(FlatParameters& flat);
-  ~DeviceParameters() override;  // waits for the side stream: it uses the memory below
-  DeviceParameters(const DeviceParameters&) = delete;
-  DeviceParameters& operator=(const DeviceParameters&) = delete;
 
   const Manifest& manifest() const override { return flat_.manifest(); }
   AlignedBuffer allocate(std::size_t bytes, bool shared) override;
   void copy_out(std::span<std::byte> snapshot) override;
   void blend(const Landing& landing, double factor) override;
   void assign(std::span<const std::byte> snapshot) override;
-  bool settled() override;
+  bool settled() override { return copies_.settled(); }
 
  private:
-  c10::Stream training_stream() const;
-
   FlatParameters& flat_;
-  c10::Stream side_;
-  at::Tensor staging_;    // device, uint8[total_bytes]: the parameters being published
-  at::Tensor landed_;     // device, uint8[exchange_bytes]: what is being blended
-  c10::Event staged_;     // on the training stream: staging_ holds what is to be published
-  c10::Event side_done_;  // on the side stream: its last copy is complete
-  c10::Event blended_;    // on the training stream: landed_ may be overwritten
+  at::Tensor staging_;  // device, uint8[total_bytes]: the parameters being published
+  at::Tensor landed_;   // device, uint8[exchange_bytes]: what is being blended
+  c10::Event blended_;  // on the training stream: landed_ may be overwritten
+  HostCopies copies_;   // ends first: it uses the memory above
 };
 
 }  // namespace dpwa

@@ -1,10 +1,9 @@
-#include "adapters/kvstore/dist_calls.h"
+#include "adapters/kvstore/dist_store.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "adapters/common/tensor_bytes.h"
@@ -31,24 +30,17 @@ std::uint64_t updates_of(const Outcome& outcome) {
 
 bool fill(const std::vector<at::Tensor>& tensors, const Outcome& outcome) {
   if (tensors.front().numel() == 0) return true;  // its one slice comes without bytes
-  const auto missing = [](const SharedBytes& slice) { return slice == nullptr; };
-  if (outcome.values.empty() || std::ranges::any_of(outcome.values, missing)) return false;
   const at::NoGradGuard no_grad;
   at::Tensor first = tensors.front();
   const bool in_place = first.is_cpu() && first.is_contiguous();
   at::Tensor host =
       in_place ? first : at::empty(first.sizes(), at::TensorOptions(first.scalar_type()));
-  std::span<std::byte> rest = bytes_of(host);
-  for (const SharedBytes& slice : outcome.values) {
-    if (slice->size() > rest.size()) return false;
-    if (!slice->empty()) std::memcpy(rest.data(), slice->data(), slice->size());
-    rest = rest.subspan(slice->size());
-  }
+  if (!copy_slices(outcome.values, bytes_of(host))) return false;
   for (std::size_t i = in_place ? 1 : 0; i < tensors.size(); ++i) {
     at::Tensor each = tensors[i];
     each.copy_(host);
   }
-  return rest.empty();
+  return true;
 }
 
 // --- of the store

@@ -91,6 +91,18 @@ void KeySpecs::check_rows(const Key& key, const at::Tensor& row_ids) const {
                      " of " + std::to_string(spec.shape[0]));
 }
 
+OptimizerOptions options_to_load(const std::optional<OptimizerOptions>& options,
+                                 const SavedStates& states) {
+  const OptimizerOptions chosen = options.value_or(states.options);
+  const bool alike = chosen.kind == states.options.kind &&
+                     OptimizerState::bytes_of(chosen, DType::float32, 1) ==
+                         OptimizerState::bytes_of(states.options, DType::float32, 1);
+  if (alike) return chosen;
+  throw KVStoreError("the optimizer states are those of " +
+                     std::string(name_of(states.options.kind)) + ", the store has " +
+                     std::string(name_of(chosen.kind)) + " with another state");
+}
+
 std::vector<KeyedTensors> with_keys_once(const std::vector<KeyedTensors>& values) {
   std::vector<KeyedTensors> once;
   for (const KeyedTensors& one : values) {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,11 @@ class KeySpecs {
   std::string worker_;
   std::map<Key, ValueSpec> specs_;
 };
+
+// The options with which states are loaded into a store that has these; none: those of the states.
+// Throws KVStoreError when the states are those of another optimizer.
+OptimizerOptions options_to_load(const std::optional<OptimizerOptions>& options,
+                                 const SavedStates& states);
 
 // Every key once, in the order of the call, with the values of a repeated one together.
 std::vector<KeyedTensors> with_keys_once(const std::vector<KeyedTensors>& values);

@@ -148,7 +148,8 @@ kvstore::ExchangeReport KvstoreAdapter::take_from_workers() {
 // In a wait for others.
 void KvstoreAdapter::look_for_newcomers() {
   if (!is_running() || !has_weights_ || now_.dropped) return;
-  if (optimizer_.is_settled() || now_.averaged) transfer_->give_if_asked(step_, optimizer_);
+  if (optimizer_.is_settled() || now_.stage == Stage::exchanged)
+    transfer_->give_if_asked(step_, optimizer_);
 }
 
 // The weights are those of this step.
@@ -185,7 +186,7 @@ void KvstoreAdapter::check_model() const {
 
 void KvstoreAdapter::check_step() const {
   check_model();
-  if (!now_.averaged) now_.in_backward.check();
+  if (now_.stage != Stage::exchanged) now_.in_backward.check();
 }
 
 void KvstoreAdapter::reload(const Config& fresh) {
@@ -224,7 +225,7 @@ void KvstoreAdapter::note_participants() {
 // done, so they include the last pushes of the others. Throws std::runtime_error with the reason
 // when they cannot be had.
 void KvstoreAdapter::take_final_weights() {
-  finishing_ = true;
+  phase_ = Phase::finishing;
   if (endpoint_) endpoint_->local().state = wire::NodeState::finished;
   told_ = {};
   tell_status(last_report_, {});
@@ -291,7 +292,7 @@ void KvstoreAdapter::leave() {
     endpoint_->local().state = wire::NodeState::finished;
     endpoint_->stop();
   }
-  if (phase_ == Phase::running) phase_ = Phase::left;
+  if (phase_ != Phase::made) phase_ = Phase::left;
 }
 
 bool KvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {

@@ -13,14 +13,13 @@
 #include "adapters/kvstore/known_optimizer.h"
 #include "adapters/kvstore/optimizer_terms.h"
 #include "adapters/kvstore/run_agreement.h"
-#include "adapters/kvstore/sent_gradients.h"
 #include "adapters/kvstore/shared_gradients.h"
 #include "adapters/kvstore/step_exchange.h"
 #include "adapters/kvstore/store_states.h"
+#include "adapters/kvstore/watched_tensors.h"
 #include "adapters/kvstore/weight_transfer.h"
 #include "adapters/kvstore/worker_model.h"
 #include "adapters/kvstore/worker_session.h"
-#include "adapters/kvstore/written_weights.h"
 #include "dpwa/config/config.h"
 #include "dpwa/node/endpoint.h"
 
@@ -73,16 +72,18 @@ class KvstoreAdapter : public Adapter {
   bool take_optimizer_state(torch::optim::Optimizer& optimizer) override;
 
  private:
-  enum class Phase { made, running, left };
+  // Finishing: waits for the others and the final weights.
+  enum class Phase { made, running, finishing, left };
+  // Sent: gradients have left in backward(). Exchanged: .grad holds the mean, or the weights are
+  // those of the next step.
+  enum class Stage { open, sent, exchanged };
   // The step under way.
   struct UnderWay {
     std::optional<kvstore::OptimizerTerms> terms;  // with which the gradients leave
     std::vector<bool> fired;  // by trained parameter: a backward pass has completed the gradient
-    bool sent = false;        // in backward()
+    Stage stage = Stage::open;
     kvstore::SentGradients in_backward;
-    bool averaged = false;   // .grad holds the mean
-    bool exchanged = false;  // something was exchanged
-    bool dropped = false;    // left out: nothing more is sent
+    bool dropped = false;  // left out: nothing more is sent
     bool in_halves = false;
     std::vector<at::Tensor>
         before;  // in halves: the trained parameters before the optimizer's step
@@ -162,7 +163,6 @@ class KvstoreAdapter : public Adapter {
   bool restored_ = false;         // from a checkpoint
   bool places_restored_ = false;  // update: server: in the first step
   bool accumulating_ = false;
-  bool finishing_ = false;  // waits for the others and the final weights
   UnderWay now_;
   StepReport last_report_;  // of the step before
   Totals totals_;

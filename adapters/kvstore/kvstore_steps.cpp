@@ -48,6 +48,11 @@ OptimizerTerms terms_of(const torch::optim::Optimizer& optimizer,
   }
 }
 
+// A line at the first time and at every hundredth after it. `count`: of the times so far.
+void warn_at_times(std::uint64_t& count, const std::string& before, const std::string& after) {
+  if (count++ % 100 == 0) log(LogLevel::warn, "kvstore", before + std::to_string(count) + after);
+}
+
 }  // namespace
 
 PushTerms KvstoreAdapter::terms() const {
@@ -71,7 +76,8 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
   }
   if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
   // Others may wait for this push.
-  if (!merged() || !model_.used[index] || !parameter.requires_grad() || now_.averaged)
+  if (!merged() || !model_.used[index] || !parameter.requires_grad() ||
+      now_.stage == Stage::exchanged)
     terms.weight = 0;
   return at::zeros_like(parameter);
 }
@@ -79,7 +85,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || now_.dropped) return;
-  if (now_.fired[index] || now_.averaged) {
+  if (now_.fired[index] || now_.stage == Stage::exchanged) {
     now_.in_backward.clear();  // step() takes what has left
     refuse_second_pass();
   }
@@ -89,7 +95,7 @@ void KvstoreAdapter::fired(std::size_t index) {
   // optimizer's state before the first push, in step().
   const bool first = !last_terms_ || places_restored_;
   if (by_servers_ && (first || !now_.terms || now_.terms->of(index) == nullptr)) return;
-  now_.sent = true;
+  now_.stage = Stage::sent;
   push_gradient(index);
   now_.in_backward.add(model_.parameters[model_.trained[index]].first,
                        model_.trained_parameters[index]);
@@ -112,7 +118,7 @@ void KvstoreAdapter::push_buffers() {
 }
 
 void KvstoreAdapter::exchange_gradients() {
-  now_.averaged = now_.exchanged = true;
+  now_.stage = Stage::exchanged;
   if (!gradients_) make_gradients();
   // With update: server the servers have the weights.
   const bool compares = !by_servers_ && compares_weights_at(step_);
@@ -148,7 +154,7 @@ void KvstoreAdapter::require_equal_weights(const kvstore::ExchangeReport& exchan
 
 // All pushes of this step to the weights have been made, except those of the buffers.
 void KvstoreAdapter::exchange_weights() {
-  now_.exchanged = true;
+  now_.stage = Stage::exchanged;
   push_buffers();
   session_->client().at(step_, /*waiting=*/true);
   weights_->pull_pushed(step_);
@@ -165,11 +171,10 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
   }
   if (exchanged.left_out) return rejoin();
   if (exchanged.dropped) now_.report.outcome = Outcome::dropped;
-  if (exchanged.buffers_not_finite && totals_.buffers_not_finite++ % 100 == 0) {
-    log(LogLevel::warn, "kvstore",
-        "buffers of this node's model are not finite: their changes did not count, in " +
-            std::to_string(totals_.buffers_not_finite) + " steps so far");
-  }
+  if (exchanged.buffers_not_finite)
+    warn_at_times(totals_.buffers_not_finite,
+                  "buffers of this node's model are not finite: their changes did not count, in ",
+                  " steps so far");
   if (exchanged.not_finite) {
     now_.report.outcome = Outcome::rejected;
     now_.report.refused = 1;
@@ -211,7 +216,7 @@ void KvstoreAdapter::rejoin() {
 
 void KvstoreAdapter::hold_back() {
   if (!by_servers_) return;
-  if (now_.sent) {
+  if (now_.stage == Stage::sent) {
     throw std::logic_error(
         "gradients of this step have left in backward(): call average_gradients() or update_send() "
         "in every step, or use kvstore.update: worker");
@@ -231,7 +236,7 @@ void KvstoreAdapter::set_optimizer(const torch::optim::Optimizer& optimizer) {
   if (!by_servers_) {
     // average_gradients() may wait for a worker that wants its state; later the last step tells.
     if (step_ == 0 && !transfer_->has_states()) optimizer_.keep(optimizer);
-  } else if (!now_.sent && !held_back_) {
+  } else if (now_.stage != Stage::sent && !held_back_) {
     now_.terms = terms_of(optimizer, model_.trained_parameters);
   }
 }
@@ -247,14 +252,15 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     return end_step(loss);
   }
   OptimizerTerms now = terms_of(optimizer, model_.trained_parameters);
-  if (now_.sent && *now_.terms != now && !std::exchange(totals_.warned_of_change, true)) {
+  const bool sent = now_.stage == Stage::sent;
+  if (sent && *now_.terms != now && !std::exchange(totals_.warned_of_change, true)) {
     log(LogLevel::warn, "kvstore",
         "the optimizer's numbers changed after gradients had left in backward(): the change counts "
         "from the next step; accepted: set_optimizer() before backward()");
   }
   steady_ = last_terms_ == now;
   last_terms_ = now;
-  if (!now_.sent) now_.terms = std::move(now);
+  if (!sent) now_.terms = std::move(now);
   if (std::exchange(places_restored_, false)) states_->place_restored(optimizer);
   if (!now_.dropped && phase_ == Phase::running) {
     for (std::size_t i = model_.trained.size(); i-- > 0;) {
@@ -270,9 +276,9 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
 void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   optimizer_.begin_step(optimizer);
   const OnExit over([this] { optimizer_.end_step(); });
-  const bool averaged_before = now_.averaged;
+  const bool averaged_before = now_.stage == Stage::exchanged;
   transfer_->give_to(optimizer);
-  if (!now_.averaged) exchange_gradients();
+  if (!averaged_before) exchange_gradients();
   if (is_running() && now_.dropped) {
     transfer_->give_to(optimizer);
   } else if (is_running()) {
@@ -292,7 +298,7 @@ void KvstoreAdapter::update_send(const torch::Tensor&) {
                              "' has joined a run with kvstore.update 'worker', where "
                              "update_send() cannot give the optimizer its state; accepted: step()");
   }
-  if (merged() && !now_.averaged) exchange_gradients();
+  if (merged() && now_.stage != Stage::exchanged) exchange_gradients();
   now_.in_halves = true;
   now_.before.clear();
   if (!by_servers_) return;
@@ -320,7 +326,8 @@ StepReport KvstoreAdapter::update_wait(const torch::Tensor& loss) {
 StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   StepReport report = std::exchange(now_.report, {});
   const bool ran = phase_ == Phase::running;
-  if (ran && now_.exchanged) {
+  const bool exchanged = now_.stage == Stage::exchanged;
+  if (ran && exchanged) {
     model_.buffers.take();
     const kvclient::ValueTraffic traffic = session_->client().traffic();
     report.bytes = traffic.received - now_.traffic_before.received;
@@ -329,19 +336,14 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
     totals_.moved.sent += report.sent;
     begin_at(now_.dropped ? step_ : step_ + 1);
   }
-  if (report.outcome == Outcome::dropped && totals_.dropped++ % 100 == 0) {
-    log(LogLevel::warn, "kvstore",
-        std::to_string(totals_.dropped) +
-            " steps of this node so far came too late: their gradients were "
-            "dropped");
-  }
-  if (report.outcome == Outcome::rejected && totals_.not_finite++ % 100 == 0) {
-    log(LogLevel::warn, "kvstore",
-        std::to_string(totals_.not_finite) +
-            " steps of this node so far had gradients that are not "
-            "finite: they did not count");
-  }
-  const bool counted = ran && now_.exchanged && report.outcome == Outcome::skipped;
+  if (report.outcome == Outcome::dropped)
+    warn_at_times(totals_.dropped, "",
+                  " steps of this node so far came too late: their gradients were dropped");
+  if (report.outcome == Outcome::rejected)
+    warn_at_times(
+        totals_.not_finite, "",
+        " steps of this node so far had gradients that are not finite: they did not count");
+  const bool counted = ran && exchanged && report.outcome == Outcome::skipped;
   totals_.has_counted = totals_.has_counted || counted;
   if (counted && merged() && report.participants > 1) report.outcome = Outcome::averaged;
   if (counted && !merged()) report.outcome = Outcome::updated;
@@ -349,7 +351,8 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   report.clock = clock_;
   now_.terms = steady_ ? last_terms_ : std::nullopt;
   now_.fired.assign(now_.fired.size(), false);
-  now_.sent = now_.averaged = now_.exchanged = now_.dropped = now_.in_halves = false;
+  now_.stage = Stage::open;
+  now_.dropped = now_.in_halves = false;
   if (ran) tell_status(report, loss);
   last_report_ = report;
   return report;
@@ -357,7 +360,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
 
 void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& loss) {
   const TimePoint now = Steady::now();
-  if (now - told_ < between_status_notes || phase_ != Phase::running) return;
+  if (now - told_ < between_status_notes || phase_ == Phase::left) return;
   told_ = now;
   StatusNotes& notes = endpoint_->local().notes;
   notes.set("clock", nlohmann::json(clock_).dump());
@@ -370,7 +373,7 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
                            {"waited_ms", static_cast<double>(report.waited.count()) / 1e6},
                            {"bytes_received", totals_.moved.received},
                            {"bytes_sent", totals_.moved.sent},
-                           {"finishing", finishing_},
+                           {"finishing", phase_ == Phase::finishing},
                            {"dropped", totals_.dropped},
                            {"not_finite", totals_.not_finite}}
                 .dump());

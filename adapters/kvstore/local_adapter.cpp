@@ -5,8 +5,6 @@
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "adapters/common/module_tensors.h"
@@ -23,16 +21,6 @@ using namespace kvstore;
 
 namespace {
 
-// By parameter, the index of its group.
-std::unordered_map<const void*, std::size_t> groups_of(const torch::optim::Optimizer& optimizer) {
-  std::unordered_map<const void*, std::size_t> group_of;
-  for (std::size_t group = 0; group < optimizer.param_groups().size(); ++group) {
-    for (const at::Tensor& tensor : optimizer.param_groups()[group].params())
-      group_of[tensor.unsafeGetTensorImpl()] = group;
-  }
-  return group_of;
-}
-
 SavedRange whole(const std::string& name, const at::Tensor& parameter, OptimizerState state) {
   const ItemRange all{0, static_cast<std::uint64_t>(parameter.numel())};
   return {name, *to_dtype(parameter.scalar_type()), all, std::move(state)};
@@ -41,15 +29,11 @@ SavedRange whole(const std::string& name, const at::Tensor& parameter, Optimizer
 }  // namespace
 
 LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module& model)
-    : type_(config.kvstore.type), compression_(config.kvstore.compression), flat_(model) {
-  std::unordered_set<const void*> seen;
-  for (auto& named : parameters_of(model)) {
-    const at::Tensor& parameter = named.second;
-    if (parameter.requires_grad() && seen.insert(parameter.unsafeGetTensorImpl()).second) {
-      written_.add(parameter);
-      trained_.push_back(std::move(named));
-    }
-  }
+    : type_(config.kvstore.type),
+      compression_(config.kvstore.compression),
+      flat_(model),
+      trained_(trained_parameters(model)) {
+  for (const auto& [name, parameter] : trained_) written_.add(parameter);
 }
 
 void LocalKvstoreAdapter::start() {

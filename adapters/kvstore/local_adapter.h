@@ -1,16 +1,14 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/module_tensors.h"
 #include "adapters/kvstore/local_store.h"
 #include "adapters/kvstore/optimizer_terms.h"
-#include "adapters/kvstore/written_weights.h"
+#include "adapters/kvstore/watched_tensors.h"
 #include "dpwa/config/config.h"
 
 namespace dpwa {
@@ -47,7 +45,7 @@ class LocalKvstoreAdapter : public Adapter {
   const KvstoreType type_;
   const kvstore::CompressionOptions compression_;
   FlatParameters flat_;
-  std::vector<std::pair<std::string, at::Tensor>> trained_;
+  const NamedTensors trained_;
   kvstore::WrittenWeights written_;
   std::vector<kvstore::LocalStore> stores_;  // by parameter group; or one, of gradients
   bool running_ = false;

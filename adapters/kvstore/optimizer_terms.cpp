@@ -2,12 +2,19 @@
 
 #include <torch/optim/optimizer.h>
 
-#include <unordered_map>
-
 #include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
 
 namespace dpwa::kvstore {
+
+std::unordered_map<const void*, std::size_t> groups_of(const torch::optim::Optimizer& optimizer) {
+  std::unordered_map<const void*, std::size_t> group_of;
+  for (std::size_t group = 0; group < optimizer.param_groups().size(); ++group) {
+    for (const at::Tensor& tensor : optimizer.param_groups()[group].params())
+      group_of[tensor.unsafeGetTensorImpl()] = group;
+  }
+  return group_of;
+}
 
 OptimizerTerms::OptimizerTerms(const torch::optim::Optimizer& optimizer,
                                const std::vector<at::Tensor>& parameters) {
@@ -15,12 +22,7 @@ OptimizerTerms::OptimizerTerms(const torch::optim::Optimizer& optimizer,
     const OptionsBytes form = encode(options);
     groups_.emplace_back(form.begin(), form.end());
   }
-  std::unordered_map<const void*, std::size_t> groups;
-  std::size_t group = 0;
-  for (const auto& each : optimizer.param_groups()) {
-    for (const at::Tensor& tensor : each.params()) groups[tensor.unsafeGetTensorImpl()] = group;
-    ++group;
-  }
+  const auto groups = groups_of(optimizer);
   for (const at::Tensor& parameter : parameters) {
     const auto found = groups.find(parameter.unsafeGetTensorImpl());
     group_of_.push_back(found == groups.end() ? std::nullopt : std::optional(found->second));

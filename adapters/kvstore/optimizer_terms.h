@@ -6,6 +6,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "adapters/kvstore/key_states.h"
@@ -13,6 +14,9 @@
 #include "dpwa/kvstore/messages.h"
 
 namespace dpwa::kvstore {
+
+// The index of the parameter group of each parameter of an optimizer, by its identity.
+std::unordered_map<const void*, std::size_t> groups_of(const torch::optim::Optimizer& optimizer);
 
 // The optimizer of a program in the form that the servers receive with every push: the name, and
 // the numbers of the group of the parameter.

@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "adapters/common/tensor_bytes.h"
-#include "adapters/kvstore/equal_weights.h"
+#include "adapters/common/tensor_checksum.h"
 #include "adapters/kvstore/torch_values.h"
 
 namespace dpwa::kvstore {

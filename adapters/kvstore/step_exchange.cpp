@@ -22,16 +22,6 @@ using Steady = std::chrono::steady_clock;
 constexpr std::size_t cache_line = 64;
 constexpr std::uint64_t version_of_init = 1;  // SliceState::version before the first update
 
-// The slices of a value, one after the other.
-void copy_slices(const std::vector<SharedBytes>& slices, std::span<std::byte> to) {
-  for (const SharedBytes& slice : slices) {
-    if (slice->size() > to.size()) throw std::logic_error("a value longer than its tensor");
-    if (!slice->empty()) std::memcpy(to.data(), slice->data(), slice->size());
-    to = to.subspan(slice->size());
-  }
-  if (!to.empty()) throw std::logic_error("a value shorter than its tensor");
-}
-
 std::size_t in_cache_lines(std::size_t bytes) {
   return (bytes + cache_line - 1) / cache_line * cache_line;
 }
@@ -119,7 +109,7 @@ void StepExchange::pin() {
   for (const Entry& entry : entries_) {
     if (entry.device.is_cpu()) continue;
     total += in_cache_lines(entry.bytes);
-    if (!copies_) copies_ = std::make_unique<HostCopies>(entry.device);
+    if (!copies_) copies_ = std::make_unique<HostCopies>(entry.device, "kvstore");
   }
   if (total == 0) return;
   pinned_ = pinned_memory(total);
@@ -195,12 +185,9 @@ std::uint64_t StepExchange::next_step(ExchangeReport& report) {
     tickets.push_back(session_.client().pull(entry.name, 0, 0, any_version));
   std::uint64_t highest = 0;
   for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
-    const auto outcome = session_.wait(tickets[i], "key '" + entries_[i].name + "'");
-    report.stopped |= !outcome;
-    if (!outcome) break;
-    if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
-    report.left_out |= outcome->left_out;
-    highest = std::max(highest, outcome->next_step);
+    const kvclient::Outcome outcome =
+        answer_to(session_, tickets[i], "key '" + entries_[i].name + "'", report);
+    highest = std::max(highest, outcome.next_step);
   }
   return highest;
 }
@@ -220,35 +207,32 @@ void StepExchange::write(const std::vector<SharedBytes>& slices, Entry& entry,
                          const at::Tensor& out) {
   const at::NoGradGuard no_grad;
   at::Tensor target = out.detach();
+  const auto copy_to = [&](std::span<std::byte> to) {
+    if (!copy_slices(slices, to)) throw std::logic_error("a value of another size than its tensor");
+  };
   if (!entry.pinned.empty() && target.device() == entry.device) {
     if (!std::exchange(writing_, true)) copies_->begin_in();
-    copy_slices(slices, entry.pinned);
+    copy_to(entry.pinned);
     return copies_->in(entry.pinned, target);
   }
-  if (target.is_cpu() && target.is_contiguous()) return copy_slices(slices, bytes_of(target));
+  if (target.is_cpu() && target.is_contiguous()) return copy_to(bytes_of(target));
   at::Tensor host = at::empty(target.sizes(), target.options().device(at::kCPU));
-  copy_slices(slices, bytes_of(host));
+  copy_to(bytes_of(host));
   target.copy_(host);
 }
 
 // Returns whether the value has come.
 bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report,
                         const at::Tensor* out) {
-  const auto outcome = session_.wait(ticket, words_for(entry));
-  if (!outcome) {
-    report.stopped = true;
-    return false;
-  }
-  if (is_error(outcome->kind)) throw std::runtime_error(outcome->problem);
-  report.left_out |= outcome->left_out;
-  report.dropped |= outcome->kind == AnswerKind::dropped;
+  const kvclient::Outcome outcome = answer_to(session_, ticket, words_for(entry), report);
+  report.dropped |= outcome.kind == AnswerKind::dropped;
   (entry.buffers ? report.buffers_not_finite : report.not_finite) |=
-      outcome->kind == AnswerKind::not_finite;
-  if (outcome->left_out || out == nullptr || !whole(outcome->values)) return false;
-  write(outcome->values, entry, *out);
+      outcome.kind == AnswerKind::not_finite;
+  if (outcome.left_out || out == nullptr || !whole(outcome.values)) return false;
+  write(outcome.values, entry, *out);
   entry.of_nothing = !std::ranges::all_of(
-      outcome->values, [&](const SharedBytes& slice) { return begins_finite(entry.dtype, slice); });
-  entry.version = outcome->version;
+      outcome.values, [&](const SharedBytes& slice) { return begins_finite(entry.dtype, slice); });
+  entry.version = outcome.version;
   return true;
 }
 

@@ -87,9 +87,4 @@ class Store {
 // saved.
 inline constexpr auto last_by_another = ": its last update was by another optimizer";
 
-// The options with which states are loaded into a store that has these; none: those of the states.
-// Throws KVStoreError when the states are those of another optimizer.
-OptimizerOptions options_to_load(const std::optional<OptimizerOptions>& options,
-                                 const SavedStates& states);
-
 }  // namespace dpwa::kvstore

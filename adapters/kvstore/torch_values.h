@@ -2,11 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "adapters/torch_types.h"
+#include "dpwa/kvstore/messages.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/values.h"
 
@@ -29,6 +32,9 @@ ValueSpec spec_of(const at::Tensor& tensor, const std::string& what);
 // The same values, dense, contiguous, on `device` and without gradient; the tensor itself if it is
 // all that. The rows of a sparse tensor are summed in fp32, or in fp64 for fp64.
 at::Tensor dense_on(const at::Tensor& tensor, at::Device device);
+
+// The slices of a value, one after the other. False: one is missing, or they have another size.
+bool copy_slices(const std::vector<SharedBytes>& slices, std::span<std::byte> to);
 
 // The servers and local stores do not have this optimizer.
 struct UnknownOptimizer : KVStoreError {

@@ -22,7 +22,7 @@ std::vector<std::byte> bytes_of(const at::Tensor& tensor) {
 
 TEST_CASE("a tensor leaves on the side stream behind the training stream's work") {
   FakeAccelerator device;
-  HostCopies copies(at::kCPU);
+  HostCopies copies(at::kCPU, "test");
   const at::Tensor gradient = torch::arange(6).to(torch::kHalf);
   std::vector<std::byte> host(gradient.nbytes());
   device.complete = false;
@@ -37,7 +37,7 @@ TEST_CASE("a tensor leaves on the side stream behind the training stream's work"
 TEST_CASE(
     "values come back behind the training stream's work, and what follows comes behind them") {
   FakeAccelerator device;
-  HostCopies copies(at::kCPU);
+  HostCopies copies(at::kCPU, "test");
   const at::Tensor value = torch::arange(12, torch::kFloat).view({3, 4});
   const std::vector<std::byte> host = bytes_of(value);
   at::Tensor plain = torch::zeros({3, 4});

@@ -1,4 +1,4 @@
-#include "adapters/kvstore/equal_weights.h"
+#include "adapters/common/tensor_checksum.h"
 
 #include <torch/types.h>
 
@@ -89,14 +89,13 @@ TEST_CASE("workers whose weights are equal go on, whatever their batches") {
 }
 
 TEST_CASE("the mean of equal checksums is told from others, whatever the weights") {
-  using kvstore::checksum_parts;
   // As servers do: in fp32.
   const auto mean_of = [](const std::vector<std::uint32_t>& checksums,
                           const std::vector<float>& weights) {
     std::array<float, checksum_parts> mean{};
     double all = 0;
     for (std::size_t i = 0; i < checksums.size(); ++i) {
-      const auto parts = kvstore::parts_of(checksums[i]);
+      const auto parts = parts_of(checksums[i]);
       for (std::size_t k = 0; k < checksum_parts; ++k) mean[k] += weights[i] * parts[k];
       all += weights[i];
     }
@@ -107,13 +106,13 @@ TEST_CASE("the mean of equal checksums is told from others, whatever the weights
   for (int i = 0; i < 100; ++i) weights.push_back(static_cast<float>(1 + 7919 * i % 1000) / 3);
   for (const std::uint32_t checksum : {0U, 1U, 0xfefdfcfbU, 0xffffffffU}) {
     const std::vector<std::uint32_t> same(weights.size(), checksum);
-    CHECK(kvstore::is_mean_of_equals(mean_of(same, weights), checksum));
+    CHECK(is_mean_of_equals(mean_of(same, weights), checksum));
   }
   // One worker has a thousandth of the weight: it finds the difference itself.
   const auto mean = mean_of({0x01020304, 0x01020305}, {1, 999});
-  CHECK(!kvstore::is_mean_of_equals(mean, 0x01020304));
-  CHECK(kvstore::is_mean_of_equals(mean, 0x01020305));
-  CHECK(!kvstore::is_mean_of_equals(mean_of({0x01020304, 0x01020305}, {1, 1}), 0x01020305));
+  CHECK(!is_mean_of_equals(mean, 0x01020304));
+  CHECK(is_mean_of_equals(mean, 0x01020305));
+  CHECK(!is_mean_of_equals(mean_of({0x01020304, 0x01020305}, {1, 1}), 0x01020305));
 }
 
 }  // namespace dpwa

@@ -2,11 +2,28 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dpwa::kvstore {
+
+// Tells whether a program has written tensors that only the store may write, by LibTorch's count of
+// the writes of each. That count leaves out what is written under .data(). Training thread.
+class WrittenWeights {
+ public:
+  void add(const at::Tensor& tensor);
+  // What has been written so far is known.
+  void know();
+  // The index of a tensor that has been written since.
+  std::optional<std::size_t> first() const;
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::vector<std::uint32_t> counts_;
+};
 
 // The gradients that have left in backward(): a later change of them would not count. Some changes
 // are not seen: those of single values of a large gradient by torch::nn::utils, and all of theirs
