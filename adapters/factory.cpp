@@ -7,7 +7,6 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
-#include "adapters/common/call_order.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/open_log.h"

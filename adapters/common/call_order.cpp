@@ -1,8 +1,8 @@
-#include "adapters/common/call_order.h"
-
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "adapters/backend.h"
 
 namespace dpwa {
 namespace {

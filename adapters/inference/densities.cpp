@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/inference/shapes.h"
+#include "adapters/inference/split_data.h"
 
 namespace dpwa {
 namespace {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "adapters/inference/shapes.h"
+#include "adapters/inference/split_data.h"
 
 namespace dpwa {
 namespace {

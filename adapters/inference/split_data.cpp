@@ -6,7 +6,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "adapters/inference/shapes.h"
+#include "adapters/common/tensor_bytes.h"
 #include "dpwa/base/checksum.h"
 #include "dpwa/parallel/shares.h"
 
@@ -87,8 +87,7 @@ std::string words_of_data(const std::vector<at::Tensor>& data) {
   std::string sums;
   for (const at::Tensor& tensor : data) {
     const at::Tensor values = tensor.cpu().contiguous();
-    const auto* bytes = static_cast<const std::byte*>(values.const_data_ptr());
-    sums += std::to_string(crc32c(std::span(bytes, values.nbytes()))) + ' ';
+    sums += std::to_string(crc32c(const_bytes_of(values))) + ' ';
   }
   char text[9];
   std::snprintf(text, sizeof text, "%08x", crc32c(std::as_bytes(std::span(sums))));

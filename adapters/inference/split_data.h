@@ -20,6 +20,8 @@ at::Tensor split_data(const at::Tensor& data, const Place& place);
 // The same rows of each tensor. Throws as well when the numbers of rows differ.
 std::vector<at::Tensor> split_data(const std::vector<at::Tensor>& data, const Place& place);
 
+// "float32[235, 1]"; "nothing" for an undefined tensor.
+std::string words_of_shape(const at::Tensor& tensor);
 // Types and shapes in one line, "float32[235, 1], float32[235]".
 std::string words_of_shapes(const std::vector<at::Tensor>& data);
 

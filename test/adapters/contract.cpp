@@ -16,59 +16,29 @@ namespace {
 
 using namespace std::chrono_literals;
 
+using Tune = std::function<void(Config&)>;
+
 void null(Config& config) {
   config.backend = Backend::null;
 }
 
 void gossip(Config&) {}
 
-void collective(Config& config) {
-  config.backend = Backend::collective;
+Tune collective(OnLostRank on_lost_rank = OnLostRank::stop) {
+  return [=](Config& config) {
+    config.backend = Backend::collective;
+    config.collective.on_lost_rank = on_lost_rank;
+  };
 }
 
-void collective_shrink(Config& config) {
-  config.backend = Backend::collective;
-  config.collective.on_lost_rank = OnLostRank::shrink;
-}
-
-void collective_gossip(Config& config) {
-  config.backend = Backend::collective;
-  config.collective.on_lost_rank = OnLostRank::gossip;
-}
-
-void kvstore(Config& config) {
-  config.backend = Backend::kvstore;
-}
-
-void kvstore_worker(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.update = KvstoreUpdate::worker;
-}
-
-void kvstore_async(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.type = KvstoreType::dist_async;
-}
-
-void kvstore_ssp(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.type = KvstoreType::dist_ssp;
-  config.kvstore.staleness = 2;
-}
-
-void kvstore_local_update(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.type = KvstoreType::local_update_cpu;
-}
-
-void kvstore_local_allreduce(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.type = KvstoreType::local_allreduce_cpu;
-}
-
-void kvstore_local_device(Config& config) {
-  config.backend = Backend::kvstore;
-  config.kvstore.type = KvstoreType::local_allreduce_device;
+Tune kvstore(KvstoreType type = KvstoreType::dist_sync,
+             KvstoreUpdate update = KvstoreUpdate::automatic) {
+  return [=](Config& config) {
+    config.backend = Backend::kvstore;
+    config.kvstore.type = type;
+    config.kvstore.update = update;
+    if (type == KvstoreType::dist_ssp) config.kvstore.staleness = 2;
+  };
 }
 
 // Waits for its pulls, and blends as the original did.
@@ -80,24 +50,26 @@ void patient_gossip(Config& config) {
 }  // namespace
 
 const std::vector<BackEnd>& back_ends() {
+  using enum KvstoreType;
+  constexpr auto by_worker = KvstoreUpdate::worker;
   static const std::vector<BackEnd> all = {
       {"null", 1, null},
       {"gossip alone", 1, gossip},
       {"gossip with 2 nodes", 2, gossip},
-      {"collective alone", 1, collective},
-      {"collective with 3 nodes", 3, collective},
-      {"collective with 3 nodes that may shrink", 3, collective_shrink},
-      {"collective with 2 nodes that may train apart", 2, collective_gossip},
+      {"collective alone", 1, collective()},
+      {"collective with 3 nodes", 3, collective()},
+      {"collective with 3 nodes that may shrink", 3, collective(OnLostRank::shrink)},
+      {"collective with 2 nodes that may train apart", 2, collective(OnLostRank::gossip)},
       {"gossip with 4 nodes that wait for their pulls", 4, patient_gossip},
-      {"kvstore alone", 1, kvstore, 1, true},
-      {"kvstore alone, update: worker", 1, kvstore_worker, 1},
-      {"kvstore with 3 nodes", 3, kvstore, 2, true},
-      {"kvstore with 2 nodes, update: worker", 2, kvstore_worker, 2},
-      {"kvstore with 2 nodes, dist_async", 2, kvstore_async, 1, true},
-      {"kvstore with 2 nodes, dist_ssp", 2, kvstore_ssp, 2, true},
-      {"kvstore in one process, update in the store", 1, kvstore_local_update, 0, true},
-      {"kvstore in one process, update by the program", 1, kvstore_local_allreduce},
-      {"kvstore in one process, averaged on the device", 1, kvstore_local_device},
+      {"kvstore alone", 1, kvstore(), 1, true},
+      {"kvstore alone, update: worker", 1, kvstore(dist_sync, by_worker), 1},
+      {"kvstore with 3 nodes", 3, kvstore(), 2, true},
+      {"kvstore with 2 nodes, update: worker", 2, kvstore(dist_sync, by_worker), 2},
+      {"kvstore with 2 nodes, dist_async", 2, kvstore(dist_async), 1, true},
+      {"kvstore with 2 nodes, dist_ssp", 2, kvstore(dist_ssp), 2, true},
+      {"kvstore in one process, update in the store", 1, kvstore(local_update_cpu), 0, true},
+      {"kvstore in one process, update by the program", 1, kvstore(local_allreduce_cpu)},
+      {"kvstore in one process, averaged on the device", 1, kvstore(local_allreduce_device)},
   };
   return all;
 }
