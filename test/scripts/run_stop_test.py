@@ -92,18 +92,6 @@ class Start(Scripts):
             self.assertIn(f"{option} is given twice", done.stderr)
         self.assertFalse(self.run_dir.exists())
 
-    def test_a_broken_cluster_file_starts_nothing(self) -> None:
-        self.write("cluster.yaml", "broken\n")
-        self.assertEqual(self.start().returncode, 2)
-        self.assertFalse(self.run_dir.exists())
-
-    def test_a_file_that_the_check_refuses_starts_nothing(self) -> None:
-        refusal = "cluster.yaml:9: security.key_file: 'cluster.key' does not exist\n"
-        self.write("refusal", refusal)
-        done = self.start("--detach")
-        self.assertEqual((done.returncode, done.stderr), (2, refusal))
-        self.assertFalse(self.run_dir.exists())
-
     def test_each_node_and_server_is_checked_and_every_fault_is_one_line(self) -> None:
         self.write("servers", TWO_SERVERS)
         refusals = [f"cluster.yaml:9: security.cert: '{name}.pem' is for 'other'\n" for name in ("w2", "s1")]
@@ -366,16 +354,6 @@ class Servers(Scripts):
                                                       "stopped: s1 s2")]
         self.assertEqual(order, sorted(order))
         self.assertFalse(self.recorded())
-
-    def test_one_server_is_started_alone(self) -> None:
-        self.write("servers", ONE_SERVER)
-        done = self.start("--only", "s1", "--detach")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("ok server(s) started: s1;", done.stderr)
-        self.assertNotIn("all 0 node(s)", done.stderr)
-        self.assertTrue(alive(self.pid("s1")))
-        self.assertEqual(self.call("stop.sh", str(self.cluster)).returncode, 0)
-        self.assertIn("server(s) ended: s1", self.run_dir.joinpath("run-s1.log").read_text(encoding="utf-8"))
 
 
 class SeveralRuns(Scripts):
