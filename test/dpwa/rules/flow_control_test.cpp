@@ -10,15 +10,6 @@ using dpwa::AnswerTime;
 using dpwa::Duration;
 using dpwa::FlowControl;
 
-TEST_CASE("the defaults are the constants of the original dpwa") {
-  const FlowControl flow;
-  CHECK(flow.initial == 1000);
-  CHECK(flow.min == 10);
-  CHECK(flow.max == 1000);
-  CHECK(flow.on_success == 10);
-  CHECK(flow.on_failure == -100);
-}
-
 TEST_CASE("scores stay between the lowest and the highest") {
   const FlowControl flow;
   CHECK(flow.after_failure(1000) == 900);

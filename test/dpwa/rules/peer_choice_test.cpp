@@ -17,6 +17,7 @@ using dpwa::TimePoint;
 
 namespace {
 
+// How peers of any score are chosen beside each other is in peer_choice_law_test.cpp.
 const TimePoint start{};
 
 PeerTable make_table(std::size_t peers) {
@@ -42,29 +43,6 @@ double chi_square(const std::vector<int>& counts, double expected) {
 
 }  // namespace
 
-TEST_CASE("peers of equal score are chosen equally often") {
-  // The bounds are exceeded once in 10^6 by chance.
-  CHECK(chi_square(count_choices(make_table(3), {}, start, 30000), 10000) < 27.6);
-  CHECK(chi_square(count_choices(make_table(40), {}, start, 400000), 10000) < 95);
-}
-
-TEST_CASE("ties favour neither the first peers nor the last") {
-  // Among 40 peers two draw the same highest number in some percent of all choices.
-  const std::vector<int> counts = count_choices(make_table(40), {}, start, 400000);
-  double mean = 0;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    mean += static_cast<double>(i) * counts[i] / 400000;
-  }
-  CHECK(std::abs(mean - 19.5) < 5 * 11.54 / std::sqrt(400000));  // 5 deviations of the mean
-}
-
-TEST_CASE("excluded peers are never chosen and the others stay equal") {
-  std::vector<int> counts = count_choices(make_table(5), {1, 3}, start, 30000);
-  CHECK(counts[1] == 0);
-  CHECK(counts[3] == 0);
-  CHECK(chi_square({counts[0], counts[2], counts[4]}, 10000) < 27.6);
-}
-
 TEST_CASE("no peer is chosen when all are excluded, backing off, or there are none") {
   Random random(1);
   CHECK_FALSE(make_table(0).choose({}, start, random));
@@ -85,27 +63,6 @@ TEST_CASE("a peer is avoided until its retry is due, to the tick") {
   CHECK(due > start);
   CHECK_FALSE(table.choose({}, due - 1ns, random));
   CHECK(table.choose({}, due, random) == 0);
-}
-
-TEST_CASE("a peer with the lowest score is still chosen when it is alone") {
-  Random random(1);
-  PeerTable table = make_table(2);
-  for (int i = 0; i < 20; ++i) table.failed(0, PeerFailure::unreachable, start, random);
-  const std::vector<PeerId> excluded{1};
-  CHECK(table.choose(excluded, start + 10s, random) == 0);
-}
-
-TEST_CASE("a lower score is chosen less often, by the law of argmax(score + uniform)") {
-  Random random(1);
-  PeerTable table = make_table(2);
-  for (int i = 0; i < 5; ++i) table.failed(0, PeerFailure::timed_out, start, random);
-  const TimePoint now = table.at(0).retry_at;
-  // With draws from 991 integers, P(500 + a > 1000 + b) = (490 * 491 / 2) / 991^2, and ties halve;
-  // what little the time of the back-off has forgiven shifts the gap of 500.
-  const double gap = 1000 - table.score(0, now);
-  const double expected = std::pow(991 - gap, 2) / 2 / std::pow(991, 2);
-  const std::vector<int> counts = count_choices(table, {}, now, 100000);
-  CHECK(counts[0] / 100000.0 == doctest::Approx(expected).epsilon(0.05));
 }
 
 TEST_CASE("a peer that failed often is tried again beside sound ones after a while") {
