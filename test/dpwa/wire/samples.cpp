@@ -347,6 +347,11 @@ Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame) {
   return transcode(header->type, header->request_id, body);
 }
 
+bool survives(std::span<const std::byte> frame) {
+  const auto again = transcode(frame);
+  return again && std::ranges::equal(*again, frame);
+}
+
 std::vector<std::byte> sealed(std::span<const std::byte> content) {
   std::vector<std::byte> body(content.begin(), content.end());
   unsigned char crc[4];

@@ -48,6 +48,9 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
 // The same for a whole frame, header first.
 Decoded<std::vector<std::byte>> transcode(std::span<const std::byte> frame);
 
+// Whether this frame is accepted, and encoded to the same bytes again: every field came through.
+bool survives(std::span<const std::byte> frame);
+
 // `content` with its CRC32C appended.
 std::vector<std::byte> sealed(std::span<const std::byte> content);
 
