@@ -96,25 +96,4 @@ TEST_CASE("news and a pull leave together, and are answered in either order") {
   }
 }
 
-TEST_CASE("an answer to no request ends the connection") {
-  std::uint32_t wrong_id = 0;
-  auto type = MessageType::busy;
-  SUBCASE("of another number") {
-    wrong_id = 1000;
-  }
-  SUBCASE("of a type that does not answer it") {
-    type = MessageType::members;
-  }
-  test::FakePeer peer([&](RawSocket& socket) {
-    if (!test::welcome(socket, "w1", test::sound_hello().capabilities)) return;
-    const auto request = test::read_pull(socket);
-    if (!request) return;
-    const std::uint32_t id = request->request_id + wrong_id;
-    socket.send(type == MessageType::members ? news_of_w1(id) : wire::encode_empty(type, id));
-    socket.ended_by_other_side();
-  });
-  Puller puller(peer.port());
-  CHECK(puller.pull().failure == PeerFailure::protocol);
-}
-
 }  // namespace dpwa

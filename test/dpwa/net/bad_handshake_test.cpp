@@ -31,35 +31,12 @@ TEST_CASE_FIXTURE(OneCaller, "bytes that are no HELLO end the connection and are
   SUBCASE("noise") {
     for (int i = 0; i < 1000; ++i) sent.push_back(static_cast<std::byte>(i * 37 + 11));
   }
-  SUBCASE("zeros") {
-    sent.resize(64);
-  }
-  SUBCASE("an HTTP request") {
-    const std::string text = "GET /status HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n";
-    for (const char letter : text) sent.push_back(static_cast<std::byte>(letter));
-  }
-  SUBCASE("a wrong magic") {
-    sent = patched(hello_frame(), 0, 'X');
-  }
-  SUBCASE("a wrong header checksum") {
-    sent = hello_frame();
-    sent[28] ^= std::byte{1};
-  }
   SUBCASE("a wrong body checksum") {
     sent = hello_frame();
     sent.back() ^= std::byte{1};
   }
-  SUBCASE("an unknown type") {
-    sent = patched(hello_frame(), 5, 99);
-  }
-  SUBCASE("flags that have no meaning") {
-    sent = patched(hello_frame(), 6, 1);
-  }
   SUBCASE("a HELLO of an absurd length") {
     sent = header(wire::MessageType::hello, 0x7FFFFFFFFFFFFFFF);
-  }
-  SUBCASE("a HELLO of no length") {
-    sent = header(wire::MessageType::hello, 0);
   }
   SUBCASE("a HELLO with bytes after its end") {
     const auto body = Bytes(40, std::byte{0});
@@ -67,12 +44,6 @@ TEST_CASE_FIXTURE(OneCaller, "bytes that are no HELLO end the connection and are
   }
   SUBCASE("PULL before HELLO") {
     sent = wire::encode(wire::Pull{}, 1);
-  }
-  SUBCASE("STATUS_REQUEST before HELLO") {
-    sent = wire::encode_empty(wire::MessageType::status_request, 1);
-  }
-  SUBCASE("MANIFEST before HELLO") {
-    sent = wire::encode(test::vector_manifest(16), 1);
   }
   SUBCASE("the header of a MANIFEST, whose body is not waited for") {
     sent = header(wire::MessageType::manifest, 20'000'000);
@@ -122,18 +93,7 @@ TEST_CASE_FIXTURE(OneCaller, "another protocol version is refused by name, whate
 
 TEST_CASE_FIXTURE(OneCaller, "a caller that does not belong here is rejected with the reason") {
   wire::Hello hello = test::sound_hello();
-  auto code = wire::RejectCode::cluster;
-  SUBCASE("another cluster") {
-    hello.cluster = "production";
-  }
-  SUBCASE("a name that is not in the cluster file") {
-    hello.node = "w9";
-    code = wire::RejectCode::unknown_node;
-  }
-  SUBCASE("the called node's own name") {
-    hello.node = "w1";
-    code = wire::RejectCode::own_name;
-  }
+  hello.cluster = "production";  // admission_test.cpp has the others
   {
     RawSocket caller(node.port());
     REQUIRE(caller.send(wire::encode(hello, 21)));
@@ -143,7 +103,7 @@ TEST_CASE_FIXTURE(OneCaller, "a caller that does not belong here is rejected wit
     CHECK(frame->header.request_id == 21);
     const auto reject = wire::decode_reject(frame->body);
     REQUIRE(reject.has_value());
-    CHECK(reject->code == code);
+    CHECK(reject->code == wire::RejectCode::cluster);
     CHECK_FALSE(reject->reason.empty());
     CHECK(caller.ended_by_other_side());
   }
@@ -172,20 +132,6 @@ TEST_CASE_FIXTURE(OneCaller, "a caller with another model is asked for its manif
   }
   SUBCASE("and dropped when it sends something else") {
     REQUIRE(caller.send(wire::encode(wire::Pull{}, 6)));
-    errors = 1;
-  }
-  SUBCASE("and dropped when it sends noise") {
-    REQUIRE(caller.send(std::string(64, '?')));
-    errors = 1;
-  }
-  SUBCASE("and dropped when the manifest is of an absurd length") {
-    REQUIRE(caller.send(header(wire::MessageType::manifest, std::uint64_t{1} << 40)));
-    errors = 1;
-  }
-  SUBCASE("and dropped when the manifest has a wrong checksum") {
-    auto manifest = wire::encode(test::vector_manifest(17), 5);
-    manifest.back() ^= std::byte{1};
-    REQUIRE(caller.send(manifest));
     errors = 1;
   }
   CHECK(caller.ended_by_other_side());
@@ -249,19 +195,10 @@ TEST_CASE("a caller that never completes its handshake is dropped when the time 
   const Bytes hello = hello_frame();
   RawSocket hostile(node.port());
   SUBCASE("it says nothing") {}
-  SUBCASE("it stops in the header") {
-    REQUIRE(hostile.send(std::span(hello).first(10)));
-  }
-  SUBCASE("it stops in the body") {
-    REQUIRE(hostile.send(std::span(hello).first(hello.size() - 1)));
-  }
   SUBCASE("it sends a byte at a time") {
     for (std::size_t i = 0; i + 1 < hello.size(); ++i) {
       if (!hostile.send(std::span(hello).subspan(i, 1)) || hostile.stirs_within(10ms)) break;
     }
-  }
-  SUBCASE("it does not send the manifest that it is asked for") {
-    REQUIRE(hostile.send(wire::encode(test::sound_hello(17), 1)));
   }
   SUBCASE("it stops in the manifest") {
     REQUIRE(hostile.send(wire::encode(test::sound_hello(17), 1)));

@@ -220,36 +220,6 @@ TEST_CASE("the membership takes up where a host name of the file leads to") {
   CHECK(members.find("w2")->addresses == std::vector<std::string>{"127.0.0.9"});
 }
 
-TEST_CASE("a gossip node that comes back at another address mixes with the others again") {
-  MovingHost name("node.test", "127.0.0.1");
-  const auto ports = net::free_ports(2);
-  const auto config_of = [&](std::size_t self, const std::string& address) {
-    Config config = test::loopback_config(ports, self);
-    config.nodes[1].host = "node.test";
-    config.nodes[1].addresses = {address};
-    config.nodes[1].bind_address = address;
-    config.gossip.timeout = 200ms;
-    return config;
-  };
-  test::VectorNode stays(config_of(0, "127.0.0.1"), 8);
-  auto moves = std::make_unique<test::VectorNode>(config_of(1, "127.0.0.1"), 8);
-  test::at_once(2, [&](std::size_t i) { (i == 0 ? stays : *moves).gossip().start(); });
-  const auto mixes = [&] {
-    test::step_of(*moves);
-    return test::step_of(stays).outcome == Outcome::mixed;
-  };
-  REQUIRE(test::eventually(mixes));
-  moves.reset();
-  name.move("127.0.0.2");
-  CHECK(test::eventually([&] { return test::step_of(stays).outcome != Outcome::mixed; }));
-  moves = std::make_unique<test::VectorNode>(config_of(1, "127.0.0.2"), 8);
-  moves->gossip().start();
-  CHECK(test::eventually(mixes));
-  const auto& members = *stays.gossip().node().local().members;
-  CHECK(test::eventually(
-      [&] { return members.find("w2")->addresses == std::vector<std::string>{"127.0.0.2"}; }));
-}
-
 TEST_CASE("a node joins by a name that becomes known while it tries") {
   MovingHost name("seed.test", "");
   const auto ports = net::free_ports(2);

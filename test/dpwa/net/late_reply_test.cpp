@@ -97,13 +97,6 @@ TEST_CASE("a peer that breaks the connection is unreachable and leaves the model
     OnePeer pair([](RawSocket& socket, const PullSeen&) { ::shutdown(socket.descriptor(), 2); });
     pair.check_harmless(Outcome::unreachable);
   }
-  SUBCASE("in the first chunk") {
-    OnePeer pair([](RawSocket& socket, const PullSeen& request) {
-      send_first(socket, request, payload_at(0) + 10);
-      ::shutdown(socket.descriptor(), 2);
-    });
-    pair.check_harmless(Outcome::unreachable);
-  }
   SUBCASE("in the last chunk") {
     OnePeer pair([](RawSocket& socket, const PullSeen& request) {
       send_first(socket, request, payload_at(2) + 10);
@@ -206,37 +199,6 @@ TEST_CASE("no caller may keep a reply for longer than the server allows") {
   REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
   CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
   CHECK(stalled.ended_by_other_side());
-}
-
-TEST_CASE("a running server takes over another bound for its replies") {
-  ServerOptions options;
-  options.max_reply_time = std::chrono::hours(24);
-  ServedNode node(large_elements, options);
-  node.allow_replies(100ms);
-  RawSocket stalled = stalled_reader(node, std::chrono::hours(24));
-  REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
-  CHECK(test::eventually([&] { return node.free_buffers() == 2; }));
-}
-
-TEST_CASE("a peer that held a snapshot in vain is told BUSY for a while, others are served") {
-  ServedNode node(large_elements);
-  {
-    RawSocket stalled = stalled_reader(node, 1s);
-    REQUIRE(test::eventually([&] { return node.publish(2.0F); }));
-    REQUIRE(test::eventually([&] { return node.free_buffers() == 2; }));
-  }
-  RawSocket again(node.port());
-  REQUIRE(test::introduce(again, large_elements));
-  REQUIRE(again.send(wire::encode(pull_within(10s), 3)));
-  const auto frame = again.read_frame();
-  REQUIRE(frame);
-  CHECK(frame->header.type == wire::MessageType::busy);
-  const bool forgiven = test::eventually([&] {
-    if (!again.send(wire::encode(pull_within(10s), 4))) return false;
-    const auto reply = again.read_frame();
-    return reply && reply->header.type == wire::MessageType::snapshot;
-  });
-  CHECK(forgiven);
 }
 
 TEST_CASE("more replies at once than allowed are answered BUSY, and served after the others") {

@@ -47,14 +47,6 @@ TEST_CASE("a version that was taken is refused when it comes again, as a broken 
   CHECK(node.client().table().at(0).failures == 3);
 }
 
-TEST_CASE("a peer that lags too far is stale and leaves the model alone") {
-  OnePeer pair(
-      [](RawSocket& socket, const PullSeen& request) { socket.send(sound_reply(request)); },
-      test::patience, [](Config& config) { config.gossip.max_staleness = 5; });
-  for (int i = 0; i < 6; ++i) pair.node().gossip().publish([] { return 1.0; });
-  pair.check_harmless(Outcome::stale);
-}
-
 }  // namespace dpwa
 
 // transport.checksum: off. Chunks travel without checksums when both ends want that, and only then.
