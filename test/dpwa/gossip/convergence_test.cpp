@@ -71,11 +71,6 @@ TEST_CASE(
   CHECK(measured_contraction(8, 250) == doctest::Approx(expected_contraction(8)).epsilon(0.10));
 }
 
-TEST_CASE(
-    "16 real nodes contract the consensus variance per round as the theory of random pulls says") {
-  CHECK(measured_contraction(16, 200) == doctest::Approx(expected_contraction(16)).epsilon(0.10));
-}
-
 namespace {
 
 // The speed of the mean under a gradient that is the same everywhere and constant, as a fraction of

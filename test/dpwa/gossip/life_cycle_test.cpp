@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <chrono>
@@ -10,21 +9,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <map>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "dpwa/base/resolve_host.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/net/free_ports.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
+#include "test/support/temporary_directory.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -79,104 +75,6 @@ TEST_CASE("a loss given to update_wait is the own loss of what is blended then")
   }
 }
 
-TEST_CASE("a peer whose host could not be resolved at the start is found once it can be") {
-  const auto known = std::make_shared<std::atomic<bool>>(false);
-  const ResolverDouble resolver([known](const std::string&) {
-    return *known ? Resolved{{"127.0.0.1"}, ""} : Resolved{{}, "no answer"};
-  });
-  test::VectorCluster cluster(2, 8, [](Config& config) {
-    config.gossip.start_wait = 50ms;
-    if (config.self != "w1") return;
-    config.nodes[1].host = "w2.test";
-    config.nodes[1].addresses.clear();
-  });
-  cluster.at(0).gossip().start();
-  *known = true;
-  const auto answers = [&] {
-    const auto greeted = cluster.at(0).gossip().node().client().greet_all(1s);
-    return !greeted[0].failure;
-  };
-  cluster.at(1).gossip().start();
-  CHECK(test::eventually(answers));
-}
-
-namespace {
-
-Config impatient(std::size_t nodes) {
-  Config config = test::loopback_config(net::free_ports(nodes), 0);
-  config.gossip.start_wait = 50ms;
-  config.gossip.finish_wait = 200ms;
-  config.gossip.timeout = 100ms;
-  return config;
-}
-
-}  // namespace
-
-TEST_CASE("a node that is alone says so at the start, in its steps and at the end") {
-  const test::LogFile log;
-  Config config = impatient(3);
-  config.gossip.membership.suspect = 300ms;
-  VectorNode node(config, 8);
-  node.gossip().start();
-  CHECK(log.count("started alone, without 'w2', 'w3'") == 1);
-  std::map<Outcome, int> outcomes;
-  StepReport last;
-  // Also once both peers count as dead, and nobody is asked any more.
-  const auto out = [&] {
-    last = (node.gossip().update_send([] { return 1.0; }), node.gossip().update_wait());
-    ++outcomes[last.outcome];
-    const auto members = node.gossip().node().local().members->all();
-    return std::ranges::all_of(
-        members, [](const Member& member) { return member.status() == MemberStatus::dead; });
-  };
-  REQUIRE(test::eventually(out));
-  for (int i = 0; i < 200; ++i) out();
-  const int steps = outcomes[Outcome::unreachable] + outcomes[Outcome::pending];
-  CHECK(outcomes[Outcome::pending] <= steps / 2);  // until both have failed for the first time
-  CHECK(outcomes.size() == 2);
-  CHECK(last.outcome == Outcome::unreachable);
-  CHECK(last.pulls_ok == 0);
-  CHECK(last.pulls_failed > 20);
-  CHECK(static_cast<int>(last.pulls_failed) <= steps);
-  const FinishReport report = node.gossip().finish();
-  CHECK_FALSE(report.averaged);
-  CHECK(report.participants == 1);
-  CHECK(report.enough);
-  CHECK(log.count("ends alone: no peer") == 1);
-  CHECK(log.count("final average over 1 of 3 nodes") == 1);
-}
-
-TEST_CASE("the final average waits for a snapshot buffer, and says so when none becomes free") {
-  for (const bool released : {true, false}) {
-    CAPTURE(released);
-    const test::LogFile log;
-    test::VectorCluster cluster(2, 8, [released](Config& config) {
-      if (released) return;
-      config.gossip.finish_wait = 1s;
-      config.gossip.timeout = 200ms;
-    });
-    cluster.start();
-    Gossip& first = cluster.at(0).gossip();
-    SnapshotStore& store = first.node().local().store;
-    std::vector<std::shared_ptr<const Snapshot>> held;  // two of three, by slow readers
-    for (int i = 0; i < 2; ++i) {
-      first.publish([] { return 1.0; });
-      held.push_back(store.latest());
-    }
-    bool averaged = false;
-    test::at_once(3, [&](std::size_t i) {
-      if (i == 0) averaged = first.finish().averaged;
-      if (i == 1) cluster.at(1).gossip().finish();
-      if (i == 2 && released) {
-        while (first.node().local().state != wire::NodeState::finished) std::this_thread::yield();
-        held.clear();
-      }
-    });
-    CHECK(averaged == released);
-    CHECK(log.has("every snapshot buffer is held by a reader") == !released);
-  }
-}
-
 TEST_CASE("a reload compares the own entry with what is in force, not with the file before") {
   const test::LogFile restored;  // a reload opens the log of its file
   const auto ports = net::free_ports(2);
@@ -188,9 +86,7 @@ TEST_CASE("a reload compares the own entry with what is in force, not with the f
   const auto said = [&](const Config& fresh) {
     std::filesystem::remove(log);
     node.gossip().reload(fresh);
-    std::ostringstream text;
-    text << std::ifstream(log).rdbuf();
-    return text.str();
+    return test::read_text(log);
   };
   Config edited = config;
   edited.nodes[0].port = ports[1];
@@ -223,6 +119,27 @@ std::uint64_t lineage_of(VectorNode& node) {
 }
 
 }  // namespace
+
+TEST_CASE("after a reload with pull_probability 0 a node pulls no more, and is pulled from") {
+  const test::LogFile restored;  // a reload opens the log of its file
+  const auto ports = net::free_ports(2);
+  std::vector<Config> configs;
+  std::vector<std::unique_ptr<VectorNode>> nodes;
+  for (std::size_t i = 0; i < 2; ++i) {
+    in_step(configs.emplace_back(test::loopback_config(ports, i)));
+    nodes.push_back(std::make_unique<VectorNode>(configs.back(), 8));
+  }
+  test::at_once(2, [&](std::size_t i) { nodes[i]->gossip().start(); });
+  nodes[1]->gossip().publish([] { return 1.0; });
+  REQUIRE(step_of(*nodes[0]).outcome == Outcome::mixed);
+  configs[0].gossip.pull_probability = 0;
+  nodes[0]->gossip().reload(configs[0]);
+  for (int step = 0; step < 5; ++step) {
+    nodes[1]->gossip().publish([] { return 1.0; });
+    CHECK(step_of(*nodes[0]).outcome == Outcome::skipped);
+  }
+  CHECK(step_of(*nodes[1]).outcome == Outcome::mixed);
+}
 
 TEST_CASE("after a split has healed real nodes come to one lineage, that of more of them") {
   struct Split {
