@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(KeyFolder, "keygen writes one key for its owner alone and does
   CHECK(mode() == 0600);
   CHECK(text().starts_with("# dpwa cluster key: keep it secret."));
   const std::string key = text().substr(text().size() - 65, 64);
-  CHECK((made.out + made.err).find(key) == std::string::npos);
+  CHECK_FALSE(test::has((made.out + made.err), key));
 }
 
 TEST_CASE_FIXTURE(KeyFolder, "keygen never replaces a file") {
@@ -108,5 +108,5 @@ TEST_CASE_FIXTURE(KeyFolder, "a step that does not fit the file is refused and c
   CHECK(run_cli({"keygen", "--add", file, "--retire", file}).exit_code == 2);
   CHECK(text() == before);
   REQUIRE(::chmod(file.c_str(), 0640) == 0);
-  CHECK(run_cli({"keygen", "--promote", file}).err.find("chmod 600") != std::string::npos);
+  CHECK(test::has(run_cli({"keygen", "--promote", file}).err, "chmod 600"));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dpwa/cli/node_status.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa {
 
@@ -56,9 +57,9 @@ TEST_CASE("a server tells how many workers wait at their end") {
     cli::print_server_table({server}, out);
     return out.str();
   };
-  CHECK(table().find("2 at the end") != std::string::npos);
+  CHECK(test::has(table(), "2 at the end"));
   server.document["at_end"] = cli::Json::array();
-  CHECK(table().find("at the end") == std::string::npos);
+  CHECK_FALSE(test::has(table(), "at the end"));
 }
 
 TEST_CASE("the table of servers fits a terminal of 80 columns, with numbers of a long run") {
@@ -73,10 +74,10 @@ TEST_CASE("the table of servers fits a terminal of 80 columns, with numbers of a
   CAPTURE(out.str());
   std::istringstream lines(out.str());
   for (std::string line; std::getline(lines, line);) CHECK(line.size() <= 80);
-  CHECK(out.str().find("7 dropped, 3 without replica") != std::string::npos);
-  CHECK(out.str().find("1795747800123456") == std::string::npos);  // of use to programs alone
-  CHECK(out.str().find("server-2  no answer: Connection refused; address 192.168.100.100:24000") !=
-        std::string::npos);
+  CHECK(test::has(out.str(), "7 dropped, 3 without replica"));
+  CHECK_FALSE(test::has(out.str(), "1795747800123456"));  // of use to programs alone
+  CHECK(test::has(out.str(),
+                  "server-2  no answer: Connection refused; address 192.168.100.100:24000"));
 }
 
 }  // namespace dpwa

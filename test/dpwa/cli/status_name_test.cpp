@@ -32,7 +32,7 @@ TEST_CASE("status takes the name of a server, whose files it may have") {
                                  "kvstore: {servers: [{name: s1, port: 24002}]}\n");
   CHECK(test::run_cli({"status", file.string(), "--name", "s1"}).exit_code == 0);
   const auto other = test::run_cli({"status", file.string(), "--name", "s2"});
-  CHECK(other.err.find("accepted: w1, s1") != std::string::npos);
+  CHECK(test::has(other.err, "accepted: w1, s1"));
 }
 
 }  // namespace dpwa

@@ -6,6 +6,7 @@
 
 #include "dpwa/cli/node_status.h"
 #include "dpwa/cli/text_table.h"
+#include "test/support/temporary_directory.h"
 
 // What dpwa status makes of the documents of nodes. Pure.
 namespace dpwa {
@@ -77,15 +78,15 @@ TEST_CASE("the status table fits a terminal of 80 columns, with numbers of a lon
       out);
   check_width(out.str());
   CAPTURE(out.str());
-  CHECK(out.str().find(
-            "\n"
-            "worker-1  training  1234567.8  12.3456  1234567   12345   123457  123457  0/0\n"
-            "    joined at 192.168.100.100:24000, member suspect, 7 errors, 12345 clipped,\n"
-            "    3 refused\n"
-            "worker-2  no answer in time; address 192.168.100.100:24000, member suspect\n"
-            "worker-3\n"
-            "    no answer: has another cluster key than this process (security.key_file);\n"
-            "    address 192.168.100.100:24000\n") != std::string::npos);
+  CHECK(test::has(out.str(),
+                  "\n"
+                  "worker-1  training  1234567.8  12.3456  1234567   12345   123457  123457  0/0\n"
+                  "    joined at 192.168.100.100:24000, member suspect, 7 errors, 12345 clipped,\n"
+                  "    3 refused\n"
+                  "worker-2  no answer in time; address 192.168.100.100:24000, member suspect\n"
+                  "worker-3\n"
+                  "    no answer: has another cluster key than this process (security.key_file);\n"
+                  "    address 192.168.100.100:24000\n"));
 }
 
 TEST_CASE("nodes that step together are shown with rank, group, engine and what they averaged") {
@@ -108,8 +109,8 @@ TEST_CASE("nodes that step together are shown with rank, group, engine and what 
   CAPTURE(table);
   for (const char* shown : {"0 of 3  12     gloo    123457\n    waits for worker-3\n", "apart",
                             "worker-5  no answer in time; address h:1, member dead", "worker-4"})
-    CHECK(table.find(shown) != std::string::npos);
-  CHECK(table.find("pulls ok") == std::string::npos);
+    CHECK(test::has(table, shown));
+  CHECK_FALSE(test::has(table, "pulls ok"));
   check_width(table);
 }
 
@@ -138,9 +139,8 @@ TEST_CASE("workers of the parameter server are shown with their steps and bytes,
        {"1234567  12.3456  0 of 3  averaged   12345.7  123457  7700\n    3 dropped, 2 not finite\n",
         "done, waits for others", "waits for w2, w3\n",
         "worker-4  no answer in time; address h:1\n", "worker-3"})
-    CHECK(table.find(shown) != std::string::npos);
-  for (const char* absent : {"pulls ok", "memory", "member"})
-    CHECK(table.find(absent) == std::string::npos);
+    CHECK(test::has(table, shown));
+  for (const char* absent : {"pulls ok", "memory", "member"}) CHECK_FALSE(test::has(table, absent));
   check_width(table);
 }
 
@@ -152,9 +152,9 @@ TEST_CASE("nodes that do not answer are shown in the columns of the back end of 
     cli::print_status_table(nodes, out, backend);
     return out.str().substr(0, out.str().find('\n'));
   };
-  CHECK(first_line(Backend::kvstore).find("wait ms") != std::string::npos);
-  CHECK(first_line(Backend::collective).find("MB averaged") != std::string::npos);
-  CHECK(first_line(Backend::gossip).find("pulls ok") != std::string::npos);
+  CHECK(test::has(first_line(Backend::kvstore), "wait ms"));
+  CHECK(test::has(first_line(Backend::collective), "MB averaged"));
+  CHECK(test::has(first_line(Backend::gossip), "pulls ok"));
 }
 
 TEST_CASE("a text table lines its columns up and lets a short row run on") {

@@ -61,10 +61,9 @@ TEST_CASE(
                             "}]\nsecurity: {mode: psk, key_file: " + key_file + "}\n");
     return test::run_cli({"status", "--config", file.string()});
   };
-  CHECK(status("ours").out.find("training") != std::string::npos);
-  CHECK(status("theirs").out.find(
-            "no answer: has another cluster key than this process (security.key_file)") !=
-        std::string::npos);
+  CHECK(test::has(status("ours").out, "training"));
+  CHECK(test::has(status("theirs").out,
+                  "no answer: has another cluster key than this process (security.key_file)"));
   const auto missing = status("none");
   CHECK(missing.exit_code == 2);
   CHECK(missing.err == folder.path("cluster.yaml").string() +
@@ -118,10 +117,10 @@ TEST_CASE("status shows a running node and a row for one that does not answer") 
 
   const auto table = test::run_cli({"status", "--config", file.path()});
   CHECK(table.exit_code == 0);
-  CHECK(table.out.find("training") != std::string::npos);
-  CHECK(table.out.find("0.2500") != std::string::npos);
-  CHECK(table.out.find("w2    no answer: Connection refused; address 127.0.0.1:" +
-                       std::to_string(ports[1])) != std::string::npos);
+  CHECK(test::has(table.out, "training"));
+  CHECK(test::has(table.out, "0.2500"));
+  CHECK(test::has(table.out, "w2    no answer: Connection refused; address 127.0.0.1:" +
+                                 std::to_string(ports[1])));
 
   const auto json = test::run_cli({"status", "--config", file.path(), "--json"});
   const auto document = nlohmann::json::parse(json.out);
@@ -161,7 +160,7 @@ TEST_CASE("status shows which peers are read from memory, and which over TCP") {
   CHECK((status["same_host_pulls"] >= 1) == same_host);
   CHECK(status["pulls_ok"] >= 1);
   const auto table = test::run_cli({"status", "--config", file.path()});
-  CHECK(table.out.find(same_host ? " 1/1" : " 0/1") != std::string::npos);
+  CHECK(test::has(table.out, same_host ? " 1/1" : " 0/1"));
 }
 
 TEST_CASE("a peer that sends NaN is refused, seen in the status, and blended once it behaves") {
@@ -194,7 +193,7 @@ TEST_CASE("a peer that sends NaN is refused, seen in the status, and blended onc
   CHECK(held["firewall"]["not_finite"] == 3);
   CHECK(held["peers"][0]["last_failure"] == "unusable");
   const auto table = test::run_cli({"status", "--config", file.path()});
-  CHECK(table.out.find("3 refused\n") != std::string::npos);
+  CHECK(test::has(table.out, "3 refused\n"));
   const auto check = test::run_cli({"status", "--check", file.path()});
   CHECK(check.exit_code == 1);
   CHECK(check.err == "w2: its parameters are refused by w1\n");
@@ -219,15 +218,15 @@ TEST_CASE("a peer's status cannot control the terminal or fake a row") {
   });
   const ClusterFile file(std::vector<std::uint16_t>{peer.port()});
   const auto table = test::run_cli({"status", "--config", file.path()}).out;
-  CHECK(table.find("?]0;x??w9") != std::string::npos);
-  CHECK(table.find("?[2J?w8") != std::string::npos);
+  CHECK(test::has(table, "?]0;x??w9"));
+  CHECK(test::has(table, "?[2J?w8"));
   CHECK(std::ranges::count(table, '\n') == 3);  // the notes stand below the row
-  CHECK(table.find("\n    member ?[2J?w8\n") != std::string::npos);
+  CHECK(test::has(table, "\n    member ?[2J?w8\n"));
   const auto json = test::run_cli({"status", "--config", file.path(), "--json"}).out;
   CHECK(nlohmann::json::parse(json)["nodes"][0]["status"]["published"] == "\u009b2J");
   for (const auto& out : {table, json}) {
     CHECK(out.find('\x1b') == std::string::npos);
-    CHECK(out.find("\u009b") == std::string::npos);
+    CHECK_FALSE(test::has(out, "\u009b"));
   }
 }
 
@@ -286,12 +285,12 @@ TEST_CASE("the status values of a back end are shown, and a wait for others is n
   node.gossip().start();
   StatusNotes& notes = node.gossip().node().local().notes;
   const ClusterFile file(ports);
-  CHECK(test::run_cli({"status", file.path()}).out.find("waits for others") == std::string::npos);
+  CHECK_FALSE(test::has(test::run_cli({"status", file.path()}).out, "waits for others"));
   notes.set("clock", "41.5");
   notes.set("collective", R"({"rank": 0, "waits": true, "exchange": "gradients"})");
   const auto table = test::run_cli({"status", file.path()}).out;
-  CHECK(table.find("waits for others") != std::string::npos);
-  CHECK(table.find("41.5") != std::string::npos);
+  CHECK(test::has(table, "waits for others"));
+  CHECK(test::has(table, "41.5"));
   const auto json = nlohmann::json::parse(test::run_cli({"status", file.path(), "--json"}).out);
   CHECK(json["nodes"][0]["status"]["collective"]["rank"] == 0);
   CHECK(json["nodes"][0]["status"]["clock"] == 41.5);
@@ -319,7 +318,7 @@ TEST_CASE("status --check is 1 with a line for each node of the file that is mis
   const auto well = test::run_cli({"status", "--check", alone.path()});
   CHECK(well.exit_code == 0);
   CHECK(well.err.empty());
-  CHECK(well.out.find("training") != std::string::npos);
+  CHECK(test::has(well.out, "training"));
   const ClusterFile both({ports[0], ports[1]});
   const auto missing = test::run_cli({"status", "--check", both.path()});
   CHECK(missing.exit_code == 1);
@@ -344,10 +343,10 @@ TEST_CASE("a node that answers at the address of another is missing there") {
   std::string header, asked, heard_of;
   std::getline(lines, header) && std::getline(lines, asked) && std::getline(lines, heard_of);
   CHECK(asked.starts_with("w1 "));
-  CHECK(asked.find("answers as 'q2'") != std::string::npos);
-  CHECK(asked.find("0.2500") == std::string::npos);
+  CHECK(test::has(asked, "answers as 'q2'"));
+  CHECK_FALSE(test::has(asked, "0.2500"));
   CHECK(heard_of.starts_with("q2 "));  // it tells of itself: a node that the file does not have
-  CHECK(heard_of.find("0.2500") != std::string::npos);
+  CHECK(test::has(heard_of, "0.2500"));
   const auto json = test::run_cli({"status", file.path(), "--json"});
   const auto shown = nlohmann::json::parse(json.out)["nodes"][0];
   CHECK(shown["name"] == "w1");

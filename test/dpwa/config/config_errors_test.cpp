@@ -62,20 +62,14 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "(500ms, 2s)"},
       {"gossip: {pull_probability: often}\n",
        "2: gossip.pull_probability: 'often' is not a number; accepted: a number from 0 to 1"},
-      {"gossip: {pull_probability: .nan}\n",
-       "2: gossip.pull_probability: '.nan' is not a number; accepted: a number from 0 to 1"},
-      {"gossip: {max_staleness: inf}\n",
-       "2: gossip.max_staleness: 'inf' is not a number; accepted: a number of at least 0"},
       {"gossip: {final_average: perhaps}\n",
        "2: gossip.final_average: 'perhaps' is not true or false; accepted: true, false"},
       {"gossip: {blend: {a: 1}}\n", "2: gossip.blend: a map is not text; accepted: delta, lerp"},
       {"gossip: fast\n", "2: gossip: 'fast' is not a map; accepted: a map"},
-      {"gossip:\nlog: {level: info}\n", "2: gossip: no value; accepted: a map"},
       {"gossip:\n  timeout_ms:\n",
        "3: gossip.timeout_ms: no value; accepted: a number of ms above 0, or with a unit (500ms, "
        "2s)"},
       {"backend:\n", "2: backend: no value; accepted: " + available_backends()},
-      {"backend:", "2: backend: no value; accepted: " + available_backends()},
       {"collective: {bucket_bytes: big}\n",
        "2: collective.bucket_bytes: 'big' is not a size; accepted: a size of at most 1GiB"},
       {"transport: {max_connections: 1.5}\n",
@@ -93,9 +87,6 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
       {"collective: {engine: mpi, on_lost_rank: shrink}\n",
        "2: collective.on_lost_rank: engine mpi cannot continue without a rank; accepted: stop, or "
        "engine gloo"},
-      {"collective: {engine: nccl, on_lost_rank: gossip}\n",
-       "2: collective.on_lost_rank: engine nccl cannot continue without a rank; accepted: stop, or "
-       "engine gloo"},
       {"security: insecure\n",
        "2: security: 'insecure' is not a map; accepted: {mode: insecure | psk | mtls}"},
   });
@@ -109,26 +100,10 @@ TEST_CASE("a value out of range names line, key and the range") {
        "2: gossip.timeout_ms: '0' is out of range; accepted: a number of ms above 0, or with a "
        "unit (500ms, "
        "2s)"},
-      {"gossip: {step_budget_ms: -1}\n",
-       "2: gossip.step_budget_ms: '-1' is out of range; accepted: a number of ms from 0, or with a "
-       "unit "
-       "(500ms, 2s)"},
       {"gossip: {timeout_ms: 25h}\n",
        "2: gossip.timeout_ms: '25h' is out of range; accepted: at most 24h"},
-      {"gossip: {max_staleness: -1}\n",
-       "2: gossip.max_staleness: '-1' is out of range; accepted: a number of at least 0"},
       {"interpolation: {method: constant, value: 1.01}\n",
        "2: interpolation.value: '1.01' is out of range; accepted: a number from 0 to 1"},
-      {"interpolation: {divergence_threshold: -1}\n",
-       "2: interpolation.divergence_threshold: '-1' is out of range; accepted: a number of at "
-       "least 0"},
-      {"collective: {bucket_bytes: 2GiB}\n",
-       "2: collective.bucket_bytes: '2GiB' is out of range; accepted: a size of at most 1GiB"},
-      {"gossip: {min_nodes: 0}\n",
-       "2: gossip.min_nodes: '0' is out of range; accepted: a whole number from 1 to 65536"},
-      {"transport: {max_connections: 0}\n",
-       "2: transport.max_connections: '0' is out of range; accepted: a whole number from 1 to "
-       "65535"},
   });
 }
 
@@ -160,9 +135,6 @@ TEST_CASE("an unknown key or word suggests the nearest known one") {
            config::joined(interpolation_registry().names())},
       {"backend: gosip\n",
        "2: backend: 'gosip' is unknown, did you mean 'gossip'? accepted: " + available_backends()},
-      {"backend: gosip\n",
-       "2: backend: 'gosip' is unknown, did you mean 'gossip'? accepted: " + available_backends()},
-      {"gossip: {blend: mean}\n", "2: gossip.blend: 'mean' is unknown, accepted: delta, lerp"},
       {"log: {level: loud}\n",
        "2: log.level: 'loud' is unknown, accepted: trace, debug, info, warn, error, off"},
   });
@@ -172,14 +144,6 @@ TEST_CASE("an error line lists keys, sections and second names") {
   const std::string keys = keys_of("gossip");
   CHECK(keys.starts_with("pull_probability, "));
   CHECK(keys.ends_with("min_nodes, firewall, membership, fetch_probability"));
-}
-
-TEST_CASE("a key at the top level that belongs to a section names the section") {
-  CHECK(
-      error_of(good_nodes + "blend: lerp\n")
-          .starts_with("2: blend: unknown key, did you mean 'gossip.blend'? accepted: cluster, "));
-  CHECK(error_of(good_nodes + "bucket_bytes: 1\n")
-            .starts_with("2: bucket_bytes: unknown key, did you mean 'collective.bucket_bytes'?"));
 }
 
 TEST_CASE("a key in a section that belongs to another place names that place") {
@@ -228,9 +192,6 @@ TEST_CASE("names of the format that this version cannot serve are refused") {
        "2: security.mode: 'insecur' is unknown, did you mean 'insecure'? accepted: insecure, psk, "
        "mtls"},
       {"security: {}\n", "2: security.mode: missing; accepted: insecure, psk, mtls"},
-      {"security: {key_file: k}\n", "2: security.mode: missing; accepted: insecure, psk, mtls"},
-      {"security:\n  psk: {key_file: k}\n",
-       "3: security.psk: unknown key, accepted: " + keys_of("security")},
       {"security: {mode: psk}\n", "2: security.key_file: missing; accepted: the path of a file"},
       {"security: {mode: psk, key_file: \"\"}\n",
        "2: security.key_file: '' is not a path; accepted: the path of a file; {name} in it stands "
@@ -244,12 +205,6 @@ TEST_CASE("names of the format that this version cannot serve are refused") {
        "2: security.key_file: no setting of mode mtls; accepted: ca, cert, key"},
       {"security: {mode: insecure, key_file: k}\n",
        "2: security.key_file: no setting of mode insecure"},
-      {"transport: {encoding: fp8}\n",
-       "2: transport.encoding: 'fp8' is unknown, accepted: fp32, fp16, bf16, int8"},
-      {"transport: {checksum: crc32}\n",
-       "2: transport.checksum: 'crc32' is unknown, accepted: on, off"},
-      {"transport: {same_host: shm}\n",
-       "2: transport.same_host: 'shm' is unknown, accepted: auto, off"},
   });
 }
 
@@ -261,15 +216,12 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
            "torchrun, srun, mpirun or Kubernetes, without --name"},
           {"nodes: []\n", "2: nodes: an empty list; accepted: at least one {name, host, port}"},
           {"nodes: 4\n", "2: nodes: '4' is not a list; accepted: a list of {name, host, port}"},
-          {"nodes:\n", "2: nodes: no value; accepted: a list of {name, host, port}"},
           {"nodes:\n  - w1\n", "3: nodes[0]: 'w1' is not a map; accepted: {name, host, port}"},
           {"nodes:\n  - {port: 1}\n", "3: nodes[0].name: missing; accepted: a name of its own"},
           {"nodes:\n  - {name: a}\n",
            "3: nodes[0].port: missing; accepted: a TCP port from 1 to 65535"},
           {"nodes:\n  - name: a\n    port: 70000\n",
            "4: nodes[0].port: '70000' is out of range; accepted: a whole number from 1 to 65535"},
-          {"nodes:\n  - {name: a, port: 0}\n",
-           "3: nodes[0].port: '0' is out of range; accepted: a whole number from 1 to 65535"},
           {"nodes:\n  - {name: a, port: http}\n",
            "3: nodes[0].port: 'http' is not a TCP port; accepted: a whole number from 1 to 65535"},
           {"nodes:\n  - {name: ../a, port: 1}\n",
@@ -294,9 +246,6 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
           {"nodes:\n  - {name: a, host: 224.0.0.1, port: 1}\n",
            "3: nodes[0].host: '224.0.0.1' is a multicast or broadcast address; accepted: the "
            "address of one machine"},
-          {"nodes:\n  - {name: a, host: 255.255.255.255, port: 1}\n",
-           "3: nodes[0].host: '255.255.255.255' is a multicast or broadcast address; accepted: the "
-           "address of one machine"},
           {"nodes:\n  - {name: a, host: \"\", port: 1}\n",
            "3: nodes[0].host: '' is not a host; accepted: an IP address or a host name"},
       },
@@ -304,8 +253,6 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
 }
 
 TEST_CASE("YAML faults and unreadable files are one line too") {
-  CHECK(error_of("a: [1,\nb: 2\n").starts_with("1: YAML syntax: "));
-  CHECK(error_of("a: 1\n\tb: 2\n").starts_with("2: YAML syntax: "));
   CHECK(error_of(std::string(100000, '[')).find("YAML syntax: ") != std::string::npos);
   CHECK(error_of("") == " is empty; accepted: a map with at least 'nodes'");
   CHECK(error_of("# nothing\n") == " is empty; accepted: a map with at least 'nodes'");
@@ -325,11 +272,6 @@ TEST_CASE("YAML faults and unreadable files are one line too") {
 
 TEST_CASE("a document that begins with a comma ends in an error and not in a loop") {
   CHECK(error_of(", a\n---\n" + good_nodes) == "1: a second YAML document; accepted: one");
-}
-
-TEST_CASE("aliases that point into themselves end in an error and not in a loop") {
-  CHECK_FALSE(error_of("nodes: &n [*n]\n").empty());
-  CHECK_FALSE(error_of("&m\nnodes: *m\n").empty());
 }
 
 TEST_CASE("odd bytes in a value or a key never break the line of the message") {

@@ -59,11 +59,16 @@ TEST_CASE("joining by the own address is refused, by a name that has others too 
   CHECK(error("w9", "127.0.0.9:25000") ==
         "--join: '127.0.0.9:25000' is where this node, 'w9', listens itself; accepted: the "
         "HOST:PORT of another node");
+  CHECK(error("w9", "nowhere") ==
+        "--join: 'nowhere' is not the address of a node; accepted: HOST:PORT, such as "
+        "10.0.0.1:7001");
   CHECK(error("w9", "127.0.0.9:25001").empty());
   CHECK(error("w9", "127.0.0.2:25000").empty());
   CHECK(error("w9", "no-such-host.invalid:25000").empty());  // yet
   const ScopedVariable bind("DPWA_BIND", "0.0.0.0");
   CHECK(error("w9", "127.0.0.1:25000").find("listens itself") != std::string::npos);
+  const ScopedVariable no_port("DPWA_PORT", "");
+  CHECK(error("w9", "127.0.0.1:25000").find("accepted: DPWA_PORT") != std::string::npos);
 }
 
 TEST_CASE("the name comes from DPWA_NAME when none is given") {

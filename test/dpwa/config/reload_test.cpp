@@ -54,17 +54,6 @@ TEST_CASE("waits, chances and the log are taken over, and named") {
   CHECK(plan.config.log.level == "debug");
 }
 
-TEST_CASE("a key that a run cannot change keeps its value, and is named") {
-  const ReloadPlan plan =
-      plan_reload(cluster(), cluster("gossip: {blend: lerp}\ninterpolation: {value: 0.25}\n"
-                                     "transport: {encoding: bf16, max_connections: 7}\n"));
-  CHECK(plan.applied.empty());
-  CHECK(lines(plan.kept) ==
-        Lines{"gossip.blend: delta -> lerp", "interpolation.value: none -> 0.25",
-              "transport.encoding: fp32 -> bf16", "transport.max_connections: 256 -> 7"});
-  CHECK(to_yaml(plan.config) == to_yaml(cluster()));
-}
-
 TEST_CASE("other nodes may join, move and go, and the own entry stays") {
   const ReloadPlan plan =
       plan_reload(cluster("", "[{name: w1, port: 1}, {name: w2, port: 2}, {name: w3, port: 3}]"),
