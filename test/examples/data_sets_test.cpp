@@ -111,9 +111,6 @@ TEST_CASE("an IDX file gives its dimensions and elements") {
 TEST_CASE("a broken IDX file is refused in one line naming the file and what is wrong") {
   Bytes bytes = good;
   std::string expected;
-  SUBCASE("empty") {
-    bytes.clear(), expected = "shorter than its header";
-  }
   SUBCASE("ends in the header") {
     bytes.resize(9), expected = "shorter than its header";
   }
@@ -131,9 +128,6 @@ TEST_CASE("a broken IDX file is refused in one line naming the file and what is 
   }
   SUBCASE("an empty dimension") {
     bytes[7] = 0, expected = "a dimension is 0";
-  }
-  SUBCASE("truncated") {
-    bytes.pop_back(), expected = "announces 6 elements, it holds 5";
   }
   SUBCASE("oversized") {
     bytes.push_back(0), expected = "announces 6 elements, it holds 7";
@@ -190,10 +184,6 @@ TEST_CASE_FIXTURE(Mnist, "a wrong MNIST file is refused by name") {
   SUBCASE("images of another size") {
     test::write_text(dir / "train-images-idx3-ubyte", images(3, 32));
     expected = "train-images-idx3-ubyte: does not hold images of 28 x 28 pixels";
-  }
-  SUBCASE("labels where images belong") {
-    test::write_text(dir / "train-images-idx3-ubyte", labels({1, 2, 3}));
-    expected = "train-images-idx3-ubyte: does not hold images";
   }
   SUBCASE("a compressed file cut off") {
     const auto file = dir / "train-labels-idx1-ubyte.gz";

@@ -39,13 +39,4 @@ TEST_CASE_FIXTURE(Trainer, "a program whose result cannot be written ends with 1
   }
 }
 
-TEST_CASE_FIXTURE(Trainer, "a program without standard descriptors mixes nothing into its files") {
-  Arguments all{"/bin/sh", "-c", "exec \"$@\" <&- >&- 2>&-", "sh"};
-  const Arguments program = command("run", {"--steps", "20"});
-  all.insert(all.end(), program.begin(), program.end());
-  CHECK(start(all).wait() == 0);  // the result is in its folder
-  CHECK(result("run")["steps"] == 20);
-  CHECK(losses("run").size() == 20);
-}
-
 }  // namespace dpwa::test

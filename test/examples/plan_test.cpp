@@ -399,14 +399,8 @@ TEST_CASE("each schedule begins at the given rate and ends where it should") {
     CHECK(learning_rate(schedule, 0.1, 0.0) == 0.1);
   }
   CHECK(learning_rate(Schedule::constant, 0.1, 1.0) == 0.1);
-  CHECK(learning_rate(Schedule::linear, 0.1, 1.0) == 0.0);
-  CHECK(learning_rate(Schedule::taper, 0.1, 1.0) == doctest::Approx(0.05));
-}
-
-TEST_CASE("the linear schedule is half way down at half the length") {
   CHECK(learning_rate(Schedule::linear, 0.1, 0.5) == doctest::Approx(0.05));
-}
-
-TEST_CASE("the taper is half way to its floor at half the length") {
+  CHECK(learning_rate(Schedule::linear, 0.1, 1.0) == 0.0);
   CHECK(learning_rate(Schedule::taper, 0.1, 0.5) == doctest::Approx(0.075));
+  CHECK(learning_rate(Schedule::taper, 0.1, 1.0) == doctest::Approx(0.05));
 }

@@ -29,7 +29,9 @@ bool is_pending(pid_t process, int number) {
 }  // namespace
 
 TEST_CASE_FIXTURE(Trainer, "a run ends with exit code 0, metrics of every step and a result") {
-  REQUIRE_MESSAGE(train("run", {"--steps", "60", "--eval-every", "25"}) == 0, output());
+  const std::string model = (dir / "models/m.safetensors").string();
+  REQUIRE_MESSAGE(train("run", {"--steps", "60", "--eval-every", "25", "--save", model}) == 0,
+                  output());
   const auto lines = lines_of(dir / "run/w1.metrics.jsonl");
   std::uint64_t step = 0;
   std::vector<int> evaluated;
@@ -53,7 +55,10 @@ TEST_CASE_FIXTURE(Trainer, "a run ends with exit code 0, metrics of every step a
   CHECK(outcome["train_seconds"] > 0);
   CHECK(outcome["averaged_model"].is_null());
   CHECK(outcome["interrupted"] == false);
+  CHECK(said("training on 12000 of 12000 samples: shard 1 of 1 (iid)"));
   CHECK(said("w1: finished step 60, 1920 samples; test accuracy "));
+  CHECK(said("; own model in " + model + "\n"));
+  CHECK(test::read_text(model).size() > 101'770 * sizeof(float));
 }
 
 TEST_CASE_FIXTURE(Trainer,
@@ -66,11 +71,14 @@ TEST_CASE_FIXTURE(Trainer,
     return more;
   };
   const std::string checkpoints = (dir / "checkpoints").string();
-  REQUIRE(train("straight", with({"--steps", "24"})) == 0);
+  REQUIRE(train("straight", with({"--steps", "24", "--eval-every", "12"})) == 0);
   REQUIRE(train("parts", with({"--steps", "11", "--checkpoint", checkpoints})) == 0);
   REQUIRE_MESSAGE(
       train("parts", with({"--steps", "24", "--checkpoint", checkpoints, "--resume"})) == 0,
       output());
+  CHECK(std::ranges::count_if(lines_of(dir / "straight/w1.metrics.jsonl"), [](const json& line) {
+          return line.contains("test_accuracy");
+        }) == 2);  // the evaluation of the last step is told once
   CHECK(losses("parts").size() == 24);
   CHECK(losses("parts") == losses("straight"));
   CHECK(result("parts")["test_loss"] == result("straight")["test_loss"]);
@@ -81,29 +89,6 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK(train("other", with({"--steps", "24", "--checkpoint", checkpoints})) == 2);
   CHECK(said("holds checkpoints of w1; accepted: with --resume, or another directory"));
   CHECK_FALSE(std::filesystem::exists(dir / "other"));
-}
-
-TEST_CASE_FIXTURE(Trainer, "a run resumed at its end trains nothing and says so") {
-  const Arguments ten{"--steps", "10", "--quiet", "--checkpoint", (dir / "points").string()};
-  REQUIRE(train("run", ten) == 0);
-  CHECK_FALSE(said("trains nothing more"));
-  Arguments again = ten;
-  again.push_back("--resume");
-  CHECK(train("run", again) == 0);
-  CHECK(said(
-      "the checkpoint is at step 10, so --steps 10 trains nothing more; --steps above 10 would"));
-  again[1] = "12";
-  CHECK(train("run", again) == 0);
-  CHECK_FALSE(said("trains nothing more"));
-  CHECK(result("run")["steps"] == 12);
-}
-
-TEST_CASE_FIXTURE(Trainer, "the evaluation of the last step is told once") {
-  REQUIRE_MESSAGE(train("run", {"--steps", "20", "--eval-every", "10"}) == 0, output());
-  std::vector<int> evaluated;
-  for (const json& line : lines_of(dir / "run/w1.metrics.jsonl"))
-    if (line.contains("test_accuracy")) evaluated.push_back(line.at("step"));
-  CHECK(evaluated == std::vector<int>{10, 20});
 }
 
 TEST_CASE_FIXTURE(Trainer, "--resume among checkpoints of other nodes alone says whose they are") {
@@ -186,25 +171,9 @@ TEST_CASE_FIXTURE(Trainer,
                   "a wrong set-up is refused with exit code 2 and one line, nothing written") {
   Arguments arguments;
   std::string expected;
-  SUBCASE("option") {
-    arguments = {"--model", "vgg"}, expected = "mlp|cnn|resnet18";
-  }
-  SUBCASE("node") {
-    arguments = {"--name", "w9"}, expected = "w9";
-  }
-  SUBCASE("cluster file") {
-    arguments = {"--config", "/none.yaml"}, expected = "/none.yaml";
-  }
-  SUBCASE("data") {
-    arguments = {"--data", "mnist", "--data-dir", "/none"}, expected = "train-images-idx3-ubyte";
-  }
   SUBCASE("no data directory") {
     ::unsetenv("DPWA_DATA_DIR");
     arguments = {"--data", "mnist"}, expected = "--data-dir: not given; accepted: the directory";
-  }
-  SUBCASE("cluster file before the data") {
-    ::unsetenv("DPWA_DATA_DIR");
-    arguments = {"--data", "mnist", "--config", "/none.yaml"}, expected = "/none.yaml";
   }
   SUBCASE("node before the data") {
     ::unsetenv("DPWA_DATA_DIR");
@@ -222,26 +191,10 @@ TEST_CASE_FIXTURE(Trainer,
                  "/none",  "--checkpoint", (dir / "points").string()};
     expected = "holds checkpoints of w1; accepted: with --resume, or another directory";
   }
-  SUBCASE("nodes that a back end without a network cannot have") {
-    arguments = {"--min-nodes", "2"};
-    expected = "--min-nodes: 2 nodes, where backend: null trains alone; accepted: 1, or";
-  }
-  SUBCASE("nodes that the file asks for and its back end cannot have") {
+  SUBCASE("a log that cannot be opened") {
     test::write_text(dir / "cluster.yaml",
-                     "nodes: [{name: w1, port: 24999}]\nbackend: null\ngossip: {min_nodes: 2}\n");
-    expected =
-        "cluster.yaml: gossip.min_nodes: 2 nodes, where backend: null trains alone; accepted";
-  }
-  SUBCASE("a join without a network") {
-    arguments = {"--join", "127.0.0.1:24998"};
-    expected = "--join: backend: null trains alone; accepted: no --join, or backend: gossip";
-  }
-  SUBCASE("more nodes than a closed cluster has") {
-    test::write_text(dir / "cluster.yaml",
-                     "nodes: [{name: w1, port: 24999}]\n"
-                     "gossip: {membership: {join: closed}}\n");
-    arguments = {"--min-nodes", "2"};
-    expected = "--min-nodes: 2 nodes, where the file has 1 and gossip.membership.join is closed";
+                     std::string(one_node) + "log: {file: /dev/null/w1.log}\n");
+    expected = "cluster.yaml:3: log.file: ";
   }
   SUBCASE("device") {
     arguments = {"--device", "cuda:99"}, expected = "--device: 'cuda";
@@ -302,13 +255,6 @@ TEST_CASE_FIXTURE(Trainer,
   CHECK(std::filesystem::exists(dir / "points/w1.7.ckpt.tmp"));
   process.signal(SIGTERM);
   CHECK(process.wait() == 143);
-}
-
-TEST_CASE_FIXTURE(Trainer, "a run says which data it trains on, and --shard chooses it") {
-  CHECK(train("run", {"--steps", "3"}) == 0);
-  CHECK(said("training on 12000 of 12000 samples: shard 1 of 1 (iid)"));
-  CHECK(train("run", {"--steps", "3", "--shard", "2/3"}) == 0);
-  CHECK(said("training on 4000 of 12000 samples: shard 2 of 3 (iid), as --shard says"));
 }
 
 TEST_CASE_FIXTURE(Trainer, "BatchNorm is measured anew on the averaged model, alike on all nodes") {

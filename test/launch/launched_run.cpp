@@ -14,8 +14,7 @@ LaunchedRun::LaunchedRun(const std::string& settings) {
   std::ofstream out(file());
   out << settings;
   // A node that stood still for a moment of so short a run lies far from the others.
-  if (settings.find("backend: gossip") != std::string::npos)
-    out << "gossip: {firewall: {distance: warn}}\n";
+  if (test::has(settings, "backend: gossip")) out << "gossip: {firewall: {distance: warn}}\n";
 }
 
 LaunchedRun::Words LaunchedRun::train(const Words& more) const {

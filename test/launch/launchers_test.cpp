@@ -63,16 +63,12 @@ pid_t process_of_rank(const LaunchedRun& run, int rank, const std::string& name 
     if (words.find(DPWA_TRAIN) != 0 || words.find(run.file()) == std::string::npos) continue;
     const std::string environment = '\0' + test::read_text(entry.path() / "environ");
     const std::string variable = '\0' + name + "=" + std::to_string(rank) + '\0';
-    if (environment.find(variable) != std::string::npos) return std::stoi(id);
+    if (test::has(environment, variable)) return std::stoi(id);
   }
   return 0;
 }
 
 }  // namespace
-
-TEST_CASE("torchrun starts the nodes of a file that lists none") {
-  check_training(torchrun(3));
-}
 
 TEST_CASE("mpirun starts the nodes of a file that lists none") {
   check_training(mpirun(3));
@@ -86,9 +82,8 @@ TEST_CASE("under mpirun the engine mpi trains one model on all nodes") {
   INFO(run.log());
   REQUIRE(code == 0);
   CHECK(run.all_agree(3));
-  CHECK(run.log().find("collective: engine mpi: Open MPI v") != std::string::npos);
-  CHECK(run.log().find("rank 2 of 3 (rank0, rank1, rank2), group 1, engine mpi, at clock 0") !=
-        std::string::npos);
+  CHECK(test::has(run.log(), "collective: engine mpi: Open MPI v"));
+  CHECK(test::has(run.log(), "rank 2 of 3 (rank0, rank1, rank2), group 1, engine mpi, at clock 0"));
 }
 
 TEST_CASE("a rank that dies under the engine mpi ends the others with one line that names it") {
@@ -111,26 +106,7 @@ TEST_CASE("a rank that dies under the engine mpi ends the others with one line t
   REQUIRE(first != std::string::npos);
   CHECK(log.find(line, first + 1) != std::string::npos);
   // A rank that looks late may find another one that has ended for the same reason.
-  CHECK(log.find(line + "'rank1' is no longer running\n") != std::string::npos);
-}
-
-TEST_CASE("the engine mpi outside mpirun is one line and exit code 2") {
-  const LaunchedRun run("backend: collective\ncollective: {engine: mpi}\n");
-  const auto code = run.start({}, {}, {"RANK=0", "WORLD_SIZE=1"}).wait(test::launch_patience);
-  INFO(run.log());
-  CHECK(code == 2);
-  CHECK(run.log().find("collective.engine: mpi: ") != std::string::npos);
-}
-
-TEST_CASE("a parameter server under a launcher needs a file that lists the nodes, at once") {
-  const LaunchedRun run("backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
-  const auto code =
-      run.start({}, {}, {"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=9"})
-          .wait(test::launch_patience);
-  INFO(run.log());
-  CHECK(code == 2);
-  CHECK(run.log().find("nodes: missing; accepted: the workers of backend kvstore") !=
-        std::string::npos);
+  CHECK(test::has(log, line + "'rank1' is no longer running\n"));
 }
 
 TEST_CASE("after a death torchrun starts all ranks again, and they go on from their checkpoints") {
@@ -152,7 +128,7 @@ TEST_CASE("after a death torchrun starts all ranks again, and they go on from th
   const auto code = agent.wait(test::launch_patience);
   INFO(run.log());
   REQUIRE(code == 0);
-  CHECK(run.log().find("resumed from ") != std::string::npos);
+  CHECK(test::has(run.log(), "resumed from "));
   CHECK(run.result(0)["clock"] == 300);
   CHECK(run.all_agree(3));
 }

@@ -7,10 +7,13 @@
 #include <thread>
 
 #include "adapters/collective/engine/rendezvous.h"
+#include "adapters/launch/launched_config.h"
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/net/free_ports.h"
+#include "test/dpwa/config/scratch_file.h"
 #include "test/support/eventually.h"
 #include "test/support/log_file.h"
+#include "test/support/temporary_directory.h"
 
 // Processes that meet, as threads.
 namespace dpwa::launch {
@@ -117,7 +120,7 @@ TEST_CASE("processes of two clusters do not become nodes of one") {
   const auto outcomes =
       meet_all({place_of(0, 2, port), place_of(1, 2, port)}, {options_with(), other});
   for (const Outcome& outcome : outcomes) {
-    CHECK(outcome.problem.find(" came for cluster '") != std::string::npos);
+    CHECK(test::has(outcome.problem, " came for cluster '"));
     CHECK(outcome.problem == outcomes.front().problem);
   }
 }
@@ -151,9 +154,9 @@ TEST_CASE("a meeting that failed does not spoil that of the restart") {
 TEST_CASE("a port that somebody has, or where nobody is, ends the wait with its reason") {
   const auto other = collective::Rendezvous::listen("127.0.0.1", 20s);
   const auto taken = meet_all({place_of(0, 2, other.port())}, {options_with(1s)});
-  CHECK(taken.front().problem.find("cannot listen on 127.0.0.1:") != std::string::npos);
+  CHECK(test::has(taken.front().problem, "cannot listen on 127.0.0.1:"));
   const auto nobody = meet_all({place_of(1, 2, free_port())}, {options_with(200ms)});
-  CHECK(nobody.front().problem.find("nothing answers") != std::string::npos);
+  CHECK(test::has(nobody.front().problem, "nothing answers"));
 }
 
 TEST_CASE("a meeting point that gets its name late, or another address, is found") {
@@ -228,6 +231,21 @@ TEST_CASE("a process that waits says for whom") {
   start(2);
   processes.clear();
   CHECK(met == 3);
+}
+
+TEST_CASE("the rank counts the nodes of a file that lists them, where no name is given") {
+  const test::ScopedVariable rank("RANK", "1"), size("WORLD_SIZE", "2"),
+      address("MASTER_ADDR", "127.0.0.1"), port("MASTER_PORT", "9");
+  const test::ScratchFile file("nodes: [{name: b, port: 24001}, {name: a, port: 24002}]\n");
+  const LaunchedConfig launched(file.path(), "", {});
+  CHECK(launched.config().self == "a");
+  CHECK_FALSE(launched.nodes_have_met());
+  CHECK(LaunchedConfig(file.path(), "b", {}).config().self == "b");
+
+  const test::ScratchFile store(
+      "backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
+  CHECK(test::has(test::message_of<ConfigError>([&] { LaunchedConfig(store.path(), "", {}); }),
+                  "nodes: missing; accepted: the workers of backend kvstore"));
 }
 
 TEST_CASE("DPWA_PORT and the local rank have to be a port") {
