@@ -3,7 +3,6 @@
 
 #include <fstream>
 #include <map>
-#include <sstream>
 
 #include "test/process/cluster_run.h"
 
@@ -30,9 +29,7 @@ class NodeProcesses {
   }
   ChildProcess& of(const std::string& name) { return processes_.at(name); }
   std::string log(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(run_.directory() / (name + ".node.log")).rdbuf();
-    return text.str();
+    return test::read_text(run_.directory() / (name + ".node.log"));
   }
 
  private:
@@ -72,52 +69,26 @@ TEST_CASE("trainers attached to node processes average as trainers do that are n
   }
 }
 
-TEST_CASE("a node process takes a cluster file that comes through a pipe") {
+TEST_CASE("a node process without a trainer takes its file from a pipe and answers dpwa status") {
   ClusterRun run(1, settings);
-  const auto log = run.directory() / "w1.node.log";
   ChildProcess node({"/bin/bash", "-c", "exec \"$0\" node --config <(cat \"$1\") --name w1",
                      DPWA_CLI, run.file()},
-                    log);
-  const auto text = [&] {
-    std::ostringstream words;
-    words << std::ifstream(log).rdbuf();
-    return words.str();
-  };
-  CHECK(holds_in_time(
-      [&] { return text().find("waiting for a trainer of 'w1'") != std::string::npos; }));
-  INFO(text());
-  node.signal(SIGTERM);
-  CHECK(node.wait(test::run_patience) == 128 + SIGTERM);
-}
-
-TEST_CASE("a node process answers dpwa status before its trainer comes and after it has gone") {
-  ClusterRun run(1, settings);
-  NodeProcesses nodes(run);
+                    run.directory() / "w1.node.log");
   CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
   run.start("w1", {"--step-ms", "1"});
   CHECK(holds_in_time([&] { return state_of(run) == "training"; }));
   REQUIRE(run.finishes_well());
   CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
-  nodes.of("w1").signal(SIGHUP);
-  CHECK(holds_in_time([&] { return state_of(run) == "waiting"; }));
-}
 
-TEST_CASE("status --watch goes on until Ctrl-C and ends with 130") {
-  const ClusterRun run(1, settings);
-  const NodeProcesses nodes(run);
+  // status --watch goes on until Ctrl-C.
   const auto output = run.directory() / "watch.out";
   ChildProcess watch({DPWA_CLI, "status", "--watch=1", run.file()}, output);
-  REQUIRE(holds_in_time([&] {
-    std::ostringstream text;
-    text << std::ifstream(output).rdbuf();
-    const auto first = text.str().find("waiting");
-    return first != std::string::npos && text.str().find("waiting", first + 1) != std::string::npos;
-  }));
+  REQUIRE(holds_in_time([&] { return test::count_of(test::read_text(output), "waiting") > 1; }));
   watch.signal(SIGINT);
   CHECK(watch.wait(test::run_patience) == 128 + SIGINT);
-  std::ostringstream text;
-  text << std::ifstream(output).rdbuf();
-  CHECK(text.str().find('\x1b') == std::string::npos);  // no terminal
+  CHECK_FALSE(test::has(test::read_text(output), "\x1b"));  // no terminal
+  node.signal(SIGTERM);
+  CHECK(node.wait(test::run_patience) == 128 + SIGTERM);
 }
 
 TEST_CASE("a node process that waits for others ends when it is told to") {
@@ -126,8 +97,7 @@ TEST_CASE("a node process that waits for others ends when it is told to") {
   nodes.of("w2").signal(SIGKILL);
   CHECK(nodes.of("w2").wait(test::run_patience) == -SIGKILL);
   run.start("w1");
-  REQUIRE(
-      holds_in_time([&] { return nodes.log("w1").find("waiting for 'w2'") != std::string::npos; }));
+  REQUIRE(holds_in_time([&] { return test::has(nodes.log("w1"), "waiting for 'w2'"); }));
   nodes.of("w1").signal(SIGTERM);
   CHECK(nodes.of("w1").wait(test::run_patience) == 128 + SIGTERM);
   CHECK(run.wait("w1") == 1);
@@ -142,8 +112,7 @@ TEST_CASE("a trainer dies: its node serves the last snapshot, marked stale, unti
   run.process("w1").signal(SIGKILL);
   REQUIRE(run.wait("w1") == -SIGKILL);
   CHECK(holds_in_time([&] { return run.status("w1")["state"] == "stale"; }));
-  CHECK(holds_in_time(
-      [&] { return nodes.log("w1").find("is gone: serving its snapshot") != std::string::npos; }));
+  CHECK(holds_in_time([&] { return test::has(nodes.log("w1"), "is gone: serving its snapshot"); }));
 
   // Nobody else has the weights now: w2 begins anew, and takes them from the node whose trainer is
   // dead.
@@ -153,8 +122,8 @@ TEST_CASE("a trainer dies: its node serves the last snapshot, marked stale, unti
   REQUIRE(nodes.of("w2").wait(test::run_patience) == -SIGKILL);
   nodes.start("w2");
   run.start("w2", {"--step-ms", "4"});
-  REQUIRE(holds_in_time(
-      [&] { return nodes.log("w2").find("took over the weights of 'w1'") != std::string::npos; }));
+  REQUIRE(
+      holds_in_time([&] { return test::has(nodes.log("w2"), "took over the weights of 'w1'"); }));
 
   run.start("w1", {"--step-ms", "4"});
   CHECK(mixes_with(run, "w1", "w2"));
@@ -165,24 +134,7 @@ TEST_CASE("a trainer dies: its node serves the last snapshot, marked stale, unti
   CHECK(run.last_line("w1")["checksum"] == run.last_line("w2")["checksum"]);
 }
 
-TEST_CASE("a trainer that dies alone goes on from its node's last snapshot") {
-  ClusterRun run(1, settings);
-  NodeProcesses nodes(run);
-  run.start("w1", {"--step-ms", "1"});
-  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 200; }));
-  run.process("w1").signal(SIGKILL);
-  REQUIRE(run.wait("w1") == -SIGKILL);
-  const double clock = run.steps("w1").back()["clock"];
-  run.start("w1", {"--step-ms", "1"});
-  REQUIRE(holds_in_time([&] {
-    return run.lines("w1").back().contains("step") && run.steps("w1").back()["clock"] > clock + 9;
-  }));
-  run.finish();
-  CHECK(run.wait("w1") == 0);
-  CHECK(run.last_line("w1")["error"] < 0.2);
-}
-
-TEST_CASE("a second trainer of a node is refused while the first runs, and nothing happens to it") {
+TEST_CASE("a second trainer of a node is refused, and the first one ends with its node process") {
   ClusterRun run(2, settings);
   NodeProcesses nodes(run);
   run.start_all({"--step-ms", "4"});
@@ -190,13 +142,21 @@ TEST_CASE("a second trainer of a node is refused while the first runs, and nothi
   ChildProcess second({DPWA_VECTOR_TRAINER, run.file(), "w1", run.directory() / "second.jsonl"},
                       run.directory() / "second.log");
   CHECK(second.wait(test::run_patience) == 1);
-  std::ostringstream said;
-  said << std::ifstream(run.directory() / "second.log").rdbuf();
-  CHECK(said.str().find("node 'w1' has a trainer: process " +
-                        std::to_string(run.process("w1").id())) != std::string::npos);
+  CHECK(test::has(run.log("second"),
+                  "node 'w1' has a trainer: process " + std::to_string(run.process("w1").id())));
   ChildProcess node({DPWA_CLI, "node", "--config", run.file(), "--name", "w1"},
                     run.directory() / "second.log");
   CHECK(node.wait(test::run_patience) == 1);
+  CHECK(mixes_with(run, "w1", "w2"));
+
+  // The end of the first one's node process is the end of that trainer alone.
+  nodes.of("w1").signal(SIGKILL);
+  CHECK(run.wait("w1") == 1);
+  CHECK(test::has(run.log("w1"), "the node process of 'w1' (dpwa node) has ended"));
+  const std::size_t from = run.steps("w2").size();
+  CHECK(holds_in_time([&] { return run.steps("w2").size() > from + 50; }));
+  nodes.start("w1");
+  run.start("w1", {"--step-ms", "4"});
   CHECK(mixes_with(run, "w1", "w2"));
   CHECK(run.finishes_well());
 }
@@ -204,48 +164,24 @@ TEST_CASE("a second trainer of a node is refused while the first runs, and nothi
 TEST_CASE("SIGHUP with a log.file that cannot be opened ends no node process") {
   ClusterRun run(1, settings);
   NodeProcesses nodes(run);
-  const auto spoil = [&] {
-    std::ofstream(run.file(), std::ios::app) << "log: {file: /dev/null/w1.log}\n";
-    nodes.of("w1").signal(SIGHUP);
+  const auto refusals = [&] {
+    return test::count_of(nodes.log("w1"),
+                          "not reloaded: " + run.file().string() + ":4: log.file: ");
   };
-  const auto refused = [&] {
-    return nodes.log("w1").find("not reloaded: " + run.file().string() + ":4: log.file: ") !=
-           std::string::npos;
-  };
-  SUBCASE("before its trainer comes") {
-    REQUIRE(holds_in_time([&] { return !nodes.log("w1").empty(); }));
-    std::filesystem::copy(run.file(), run.directory() / "sound.yaml");
-    spoil();
-    CHECK(holds_in_time(refused));
-    std::filesystem::rename(run.directory() / "sound.yaml", run.file());
-    run.start("w1", {"--step-ms", "4"});
-    CHECK(holds_in_time([&] { return run.steps("w1").size() > 5; }));
-  }
-  SUBCASE("while it trains") {
-    run.start("w1", {"--step-ms", "4"});
-    REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
-    spoil();
-    CHECK(holds_in_time(refused));
-    const std::size_t from = run.steps("w1").size();
-    CHECK(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
-  }
-  CHECK(run.finishes_well());
-}
-
-TEST_CASE("a trainer whose node process is killed ends with 1 and says why") {
-  ClusterRun run(2, settings);
-  NodeProcesses nodes(run);
-  run.start_all({"--step-ms", "4"});
-  REQUIRE(mixes_with(run, "w1", "w2"));
-  nodes.of("w1").signal(SIGKILL);
-  CHECK(run.wait("w1") == 1);
-  CHECK(run.log("w1").find("the node process of 'w1' (dpwa node) has ended") != std::string::npos);
-  const std::size_t from = run.steps("w2").size();
-  CHECK(holds_in_time([&] { return run.steps("w2").size() > from + 50; }));
-  // Both are started again.
-  nodes.start("w1");
+  REQUIRE(holds_in_time([&] { return !nodes.log("w1").empty(); }));
+  std::filesystem::copy(run.file(), run.directory() / "sound.yaml");
+  std::ofstream(run.file(), std::ios::app) << "log: {file: /dev/null/w1.log}\n";
+  nodes.of("w1").signal(SIGHUP);  // before its trainer comes
+  CHECK(holds_in_time([&] { return refusals() == 1; }));
+  std::filesystem::copy(run.file(), run.directory() / "wrong.yaml");
+  std::filesystem::rename(run.directory() / "sound.yaml", run.file());
   run.start("w1", {"--step-ms", "4"});
-  CHECK(mixes_with(run, "w1", "w2"));
+  REQUIRE(holds_in_time([&] { return run.steps("w1").size() > 5; }));
+  std::filesystem::rename(run.directory() / "wrong.yaml", run.file());
+  nodes.of("w1").signal(SIGHUP);  // while it trains
+  CHECK(holds_in_time([&] { return refusals() == 2; }));
+  const std::size_t from = run.steps("w1").size();
+  CHECK(holds_in_time([&] { return run.steps("w1").size() > from + 50; }));
   CHECK(run.finishes_well());
 }
 
@@ -253,8 +189,8 @@ TEST_CASE("a trainer that finds no node process says how to start it") {
   ClusterRun run(1, "gossip: {daemon: true, start_wait_ms: 100}");
   run.start("w1");
   CHECK(run.wait("w1") == 1);
-  CHECK(run.log("w1").find("start it: dpwa node --config " + run.file().string() + " --name w1") !=
-        std::string::npos);
+  CHECK(test::has(run.log("w1"),
+                  "start it: dpwa node --config " + run.file().string() + " --name w1"));
 }
 
 }  // namespace dpwa

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "test/process/cluster_run.h"
+#include "test/support/memory_files.h"
 
 namespace dpwa {
 namespace {
@@ -38,12 +39,7 @@ bool trained(const ClusterRun& run) {
 }
 
 std::size_t warnings_of(const ClusterRun& run, const std::string& name) {
-  const std::string log = run.log(name);
-  const std::string warning = "pull from 'w2' failed";
-  std::size_t count = 0;
-  for (auto at = log.find(warning); at != std::string::npos; at = log.find(warning, at + 1))
-    ++count;
-  return count;
+  return test::count_of(run.log(name), "pull from 'w2' failed");
 }
 
 }  // namespace
@@ -80,6 +76,8 @@ TEST_CASE("a node killed half way delays nobody, and after its restart takes par
                [&](auto& name) { return run.count(name, at_restart[name], "mixed", "w2") > 2; });
   }));
   REQUIRE(trained(run));
+  for (const auto& name : run.names())  // switched off
+    CHECK(test::mapped_memory_files(run.process(name).id()) == 0);
   CHECK(run.finishes_well());
   for (const auto& name : run.names()) {
     CHECK(longest_wait_ms(run, name) == 0);  // the step budget is 0

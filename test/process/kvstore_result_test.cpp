@@ -16,7 +16,7 @@
 #include "test/support/log_file.h"
 #include "test/support/temporary_directory.h"
 
-// What dpwa-train says at the end of a run with servers of the store.
+// dpwa-train with servers of the store: what a run says at its end, and workers that are frozen.
 namespace dpwa {
 namespace {
 
@@ -28,31 +28,30 @@ constexpr std::uint64_t model_keys = 4;
 
 class TrainRun {
  public:
-  TrainRun(std::size_t workers, const std::string& settings, const std::string& lost_after = "1s")
+  TrainRun(std::size_t workers, const std::string& settings, const std::string& lost_after = "1s",
+           std::size_t servers = 1)
       : run_(workers, "backend: kvstore\nkvstore: {lost_after_ms: " + lost_after +
-                          ", servers: " + test::server_entries(1) + ", " + settings + "}\n") {
-    start_server();
+                          ", servers: " + test::server_entries(servers) + ", " + settings + "}\n") {
+    for (std::size_t i = 1; i <= servers; ++i) start_server("s" + std::to_string(i));
   }
-  void start_server() {
-    processes_.erase("s1");
-    processes_.emplace("s1", test::start_server(run_.file(), "s1"));
+  void start_server(const std::string& name = "s1") {
+    processes_.erase(name);
+    processes_.emplace(name, test::start_server(run_.file(), name));
   }
-  void start(const std::string& name, int steps, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> options{"--steps", std::to_string(steps), "--step-time", "10", "--lr",
-                                     "0.01"};
+  void start(const std::string& name, int steps, const std::vector<std::string>& more = {},
+             const std::string& step_ms = "10") {
+    std::vector<std::string> options{
+        "--steps", std::to_string(steps), "--step-time", step_ms, "--lr", "0.01"};
     options.insert(options.end(), more.begin(), more.end());
     processes_.erase(name);
     processes_.emplace(name, test::start_training(run_, name, options));
   }
   test::ChildProcess& at(const std::string& name) { return processes_.at(name); }
   bool has(const std::string& name, const std::string& words) const {
-    return run_.log(name).find(words) != std::string::npos;
+    return test::has(run_.log(name), words);
   }
-  int count_of(const std::string& name, const std::string& words) const {
-    const std::string log = run_.log(name);
-    int found = 0;
-    for (auto at = log.find(words); at != std::string::npos; at = log.find(words, at + 1)) ++found;
-    return found;
+  std::size_t count_of(const std::string& name, const std::string& words) const {
+    return test::count_of(run_.log(name), words);
   }
   bool logs(const std::string& name, const std::string& words) const {
     return test::eventually([&] { return has(name, words); }, test::run_patience);
@@ -84,6 +83,29 @@ class TrainRun {
   }
   bool has_made_steps(const std::string& name) const {
     return test::eventually([&] { return steps(name).size() > 30; }, test::run_patience);
+  }
+  // So many more than it has made.
+  bool makes_steps(const std::string& name, std::size_t more) const {
+    const std::size_t wanted = steps(name).size() + more;
+    return test::eventually([&] { return steps(name).size() >= wanted; }, test::run_patience);
+  }
+  // All end well, at this step and with the same model.
+  void check_end(int last_step) {
+    for (const std::string& name : run_.names()) {
+      const auto code = at(name).wait(2 * test::run_patience);
+      INFO(all());
+      REQUIRE(code == 0);
+    }
+    const Json first = result("w1");
+    INFO(all());
+    for (const std::string& name : run_.names()) {
+      const Json own = result(name);
+      INFO(own.dump(2));
+      CHECK(own["clock"] <= last_step + 1);  // a worker that returns after the end counts one more
+      REQUIRE(own["averaged_model"].is_object());
+      CHECK(own["averaged_model"]["test_loss"] == first["averaged_model"]["test_loss"]);
+      CHECK_FALSE(has(name, "this node's last step"));
+    }
   }
   std::string folder() const { return run_.directory(); }
   std::uint64_t updates() const { return server_status()["updates"]; }
@@ -183,9 +205,9 @@ TEST_CASE("a worker that is started again counts the steps and samples of its ow
   CHECK(of_first["samples"] == of_first["steps_made"].get<std::uint64_t>() * batch);
 }
 
-TEST_CASE("a worker that is started again after the end of its run keeps the result") {
+TEST_CASE("a worker that is started again after its end keeps the result, and has no warning") {
   constexpr int steps = 300;
-  TrainRun run(1, "type: dist_sync");
+  TrainRun run(1, "type: dist_sync", "20s");
   run.start("w1", steps);
   REQUIRE(run.at("w1").wait(test::run_patience) == 0);
   const std::string before = run.result_text("w1");
@@ -200,27 +222,9 @@ TEST_CASE("a worker that is started again after the end of its run keeps the res
   CHECK(run.steps("w1").size() == steps);  // the lines of the first process
   CHECK(result["samples"] == steps * batch);
   CHECK(result["bytes_sent"] == steps * model_bytes);
-}
-
-TEST_CASE(
-    "a run that ends and is started again has no warning, and each worker comes and goes once") {
-  const std::vector<std::string> names{"w1", "w2"};
-  TrainRun run(2, "type: dist_sync", "20s");
-  for (int life = 1; life <= 2; ++life) {
-    CAPTURE(life);
-    for (const std::string& name : names) run.start(name, 50);
-    for (const std::string& name : names) REQUIRE(run.at(name).wait(test::run_patience) == 0);
-    INFO(run.all());
-    for (const std::string& name : names) {
-      CHECK_FALSE(run.has(name, "left out"));
-      CHECK(run.result(name)["averaged_model"]["participants"] == 2);
-      for (const std::string words : {"' has left", "' takes part from step "})
-        CHECK(test::eventually([&] { return run.count_of("s1", "'" + name + words) == life; }));
-    }
-  }
-  run.at("s1").signal(SIGTERM);
-  CHECK(run.at("s1").wait(test::run_patience) == 128 + SIGTERM);
-  CHECK_FALSE(run.has("s1", "left out"));
+  for (const std::string words : {"'w1' has left", "'w1' takes part from step "})
+    CHECK(test::eventually([&] { return run.count_of("s1", words) == 2; }));
+  for (const std::string name : {"w1", "s1"}) CHECK_FALSE(run.has(name, "left out"));
 }
 
 TEST_CASE("a worker that lost the final model takes it from a snapshot when it is started again") {
@@ -263,6 +267,43 @@ TEST_CASE("a worker that lost the final model takes it from a snapshot when it i
   CHECK(result["averaged_model"].is_object() == has_snapshot);
   CHECK(run.has("w1", "and the servers have none either: they have begun anew since") !=
         has_snapshot);
+}
+
+TEST_CASE("a frozen worker that wakes goes on at the step of the others") {
+  TrainRun run(3, "type: dist_sync", "1s", 2);
+  for (const std::string name : {"w1", "w2", "w3"}) run.start(name, 600);
+  REQUIRE(run.makes_steps("w3", 30));
+  run.at("w3").signal(SIGSTOP);
+  REQUIRE(run.logs("w1", "worker 'w3' was left out"));
+  REQUIRE(run.makes_steps("w1", 60));  // which it misses
+  run.at("w3").signal(SIGCONT);
+  run.check_end(600);
+  CHECK(run.logs("w3", "continues at step"));
+}
+
+TEST_CASE("a frozen worker that wakes after the end takes the final weights") {
+  TrainRun run(3, "type: dist_sync", "1s", 2);
+  for (const std::string name : {"w1", "w2", "w3"}) run.start(name, 200);
+  REQUIRE(run.makes_steps("w3", 30));
+  run.at("w3").signal(SIGSTOP);
+  for (const std::string name : {"w1", "w2"})
+    REQUIRE(run.at(name).wait(2 * test::run_patience) == 0);
+  run.at("w3").signal(SIGCONT);
+  run.check_end(200);
+}
+
+// It waits for the long step of the first worker, because its weights have to include it.
+TEST_CASE("a worker that is told to stop during its start tells the servers") {
+  TrainRun run(2, "type: dist_sync, min_workers: 1", "20s");
+  run.start("w1", 1000, {}, "8000");
+  REQUIRE(run.logs("w1", "takes part from step"));
+  run.start("w2", 1000);
+  REQUIRE(run.logs("s1", "worker 'w2' takes part from step"));
+  run.at("w2").signal(SIGTERM);
+  CHECK(run.at("w2").wait(test::run_patience) == 128 + SIGTERM);
+  CHECK(run.logs("s1", "worker 'w2' has left"));
+  INFO(run.all());
+  CHECK_FALSE(run.has("s1", "left out"));
 }
 
 }  // namespace dpwa

@@ -18,12 +18,6 @@ using Store = test::TrainedStore;
 
 constexpr auto has_read = "reloaded: the files of the security section";
 
-std::size_t count_of(const std::string& text, const std::string& what) {
-  std::size_t count = 0;
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
-  return count;
-}
-
 }  // namespace
 
 TEST_CASE("kvstore: the authority is changed while it trains, servers and workers follow") {
@@ -56,7 +50,7 @@ TEST_CASE("kvstore: the authority is changed while it trains, servers and worker
     ++rounds;
     for (const std::string name : {"s1", "w1", "s2", "w2"}) {
       store.at(name).signal(SIGHUP);
-      const auto done = [&] { return count_of(store.log(name), has_read) == rounds; };
+      const auto done = [&] { return test::count_of(store.log(name), has_read) == rounds; };
       const bool read = test::eventually(done, test::run_patience);
       INFO(store.logs());
       CAPTURE(name);

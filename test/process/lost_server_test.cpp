@@ -76,10 +76,10 @@ TEST_CASE("without a snapshot the workers end with one line, and can be started 
       CHECK(trainers.at(name).wait(test::run_patience) == 4);
       const std::string log = trainers.log(name);
       INFO(trainers.logs());
-      CHECK(log.find("worker '" + name +
-                     "' cannot continue: server 's1' was started again, and its "
-                     "values and the state of the optimizer are lost") != std::string::npos);
-      CHECK(log.find("workers from their checkpoints (dpwa-train --resume)") != std::string::npos);
+      CHECK(test::has(log, "worker '" + name +
+                               "' cannot continue: server 's1' was started again, and its "
+                               "values and the state of the optimizer are lost"));
+      CHECK(test::has(log, "workers from their checkpoints (dpwa-train --resume)"));
     }
   }
   if (count > 1) {

@@ -79,10 +79,7 @@ std::string ServerProcesses::log(const std::string& name) const {
 }
 
 std::size_t ServerProcesses::count(const std::string& name, const std::string& text) const {
-  const std::string all = log(name);
-  std::size_t found = 0;
-  for (auto at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) ++found;
-  return found;
+  return count_of(log(name), text);
 }
 
 }  // namespace dpwa::test

@@ -182,8 +182,8 @@ TEST_CASE("a damaged snapshot is named and an older one taken, a foreign one end
   fs::resize_file(kept.back(), fs::file_size(kept.back()) / 2);
   for (const std::string name : {"s1", "s2"}) servers.start(name);
   training.emplace(servers.config(), 4000);
-  CHECK(servers.log("s2").find("snapshot " + kept.back().string() +
-                               " is cut off; set aside as *.damaged") != std::string::npos);
+  CHECK(test::has(servers.log("s2"),
+                  "snapshot " + kept.back().string() + " is cut off; set aside as *.damaged"));
   CHECK(servers.count("s1", "starts from snapshot ") == 1);
   CHECK(servers.count("s2", "starts from snapshot ") == 1);
   CHECK(training->first_step > 0);
@@ -196,7 +196,7 @@ TEST_CASE("a damaged snapshot is named and an older one taken, a foreign one end
   servers.set_cluster("other");
   servers.start("s1");
   CHECK(servers.at("s1").wait(test::run_patience) == 2);
-  CHECK(servers.log("s1").find("is of cluster 'test', not 'other'") != std::string::npos);
+  CHECK(test::has(servers.log("s1"), "is of cluster 'test', not 'other'"));
 
   servers.set_cluster("test");
   for (const std::string ending : {".snapshot", ".ready", ".damaged"}) {
@@ -231,6 +231,7 @@ TEST_CASE("a server that is killed or stopped during snapshots costs no update a
     for (int i = 0; i < 20; ++i) REQUIRE(training->train());
     servers.at("s2").signal(SIGCONT);
     REQUIRE(training->until([&] { return servers.whole(); }));
+    CHECK(servers.count("s2", "begins again, empty") == 1);
   }
   const unsigned before = servers.snapshot();
   REQUIRE(training->until([&] { return servers.snapshot() > before + 1; }));

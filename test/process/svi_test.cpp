@@ -9,37 +9,18 @@
 
 #include "test/process/cluster_run.h"
 
-// Variational inference by processes: one model whose posterior is known, under each back end.
+// Variational inference by processes: one model whose posterior is known. Nodes of one process find
+// it under every back end in test/adapters/inference/natural_exchange_test.cpp.
 namespace dpwa {
 namespace {
 
-struct BackEnd {
-  std::string settings;     // of the cluster file
-  std::size_t servers = 0;  // of the parameter server
-};
-
-const BackEnd null{"backend: \"null\""};
-// The nodes train apart; the final average of natural parameters is exact.
-const BackEnd gossip{"gossip: {pull_probability: 0, finish_wait_ms: 60s}"};
-const BackEnd collective{"backend: collective\ncollective: {start_wait_ms: 60s}"};
-const BackEnd kvstore{"backend: kvstore", 2};
-
-std::string servers_of(const BackEnd& back_end) {
-  if (back_end.servers == 0) return {};
-  return "\nkvstore: {start_wait_ms: 60s, lost_after_ms: 30s, servers: " +
-         test::server_entries(back_end.servers) + "}";
-}
-
 class Nodes {
  public:
-  Nodes(const BackEnd& back_end, std::size_t count)
-      : run_(count, back_end.settings + servers_of(back_end)) {
-    for (std::size_t i = 1; i <= back_end.servers; ++i) {
-      const std::string name = "s" + std::to_string(i);
-      servers_.emplace_back(
-          std::vector<std::string>{DPWA_CLI, "kvserver", "--config", run_.file(), "--name", name},
-          run_.directory() / (name + ".log"));
-    }
+  // `servers`: of the parameter server.
+  Nodes(const std::string& settings, std::size_t count, std::size_t servers = 0)
+      : run_(count, settings) {
+    for (std::size_t i = 1; i <= servers; ++i)
+      servers_.push_back(test::start_server(run_.file(), "s" + std::to_string(i)));
   }
 
   void start(const std::vector<std::string>& rows) {
@@ -77,8 +58,13 @@ void check_close(const nlohmann::json& found, const nlohmann::json& exact) {
     CHECK(std::abs(found[i].get<double>() - exact[i].get<double>()) < 1e-6);
 }
 
-void find_posterior(const BackEnd& back_end, std::size_t count) {
-  Nodes nodes(back_end, count);
+}  // namespace
+
+TEST_CASE("the exact posterior is found by three workers of a parameter server") {
+  constexpr std::size_t count = 3;
+  Nodes nodes("backend: kvstore\nkvstore: {start_wait_ms: 60s, lost_after_ms: 30s, servers: " +
+                  test::server_entries(2) + "}",
+              count, 2);
   nodes.start({"61"});  // three shards of 21, 20 and 20 rows
   const auto codes = nodes.wait();
   INFO(nodes.logs());
@@ -92,33 +78,15 @@ void find_posterior(const BackEnd& back_end, std::size_t count) {
   }
 }
 
-}  // namespace
-
-TEST_CASE("the exact posterior is found by one process without a network") {
-  find_posterior(null, 1);
-}
-
-TEST_CASE("the exact posterior is found by three processes that gossip") {
-  find_posterior(gossip, 3);
-}
-
-TEST_CASE("the exact posterior is found by three processes of backend collective") {
-  find_posterior(collective, 3);
-}
-
-TEST_CASE("the exact posterior is found by three workers of a parameter server") {
-  find_posterior(kvstore, 3);
-}
-
 TEST_CASE("workers of backend collective that hold other data are refused in one line") {
-  Nodes nodes(collective, 2);
+  Nodes nodes("backend: collective\ncollective: {start_wait_ms: 60s}", 2);
   nodes.start({"60", "61"});
   const auto codes = nodes.wait();
   const std::string logs = nodes.logs();
   INFO(logs);
   CHECK(codes == std::vector<int>{1, 1});
-  CHECK(logs.find("float64[60, 3], float64[60]") != std::string::npos);
-  CHECK(logs.find("float64[61, 3], float64[61]") != std::string::npos);
+  CHECK(test::has(logs, "float64[60, 3], float64[60]"));
+  CHECK(test::has(logs, "float64[61, 3], float64[61]"));
 }
 
 }  // namespace dpwa

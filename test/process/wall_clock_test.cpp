@@ -64,7 +64,7 @@ TEST_CASE("the wall clocks of nodes jump by days, ahead and back, and nobody is 
   CHECK(all_mix(run));
   REQUIRE(run.finishes_well());
   for (const auto& name : run.names()) {
-    CHECK(run.log(name).find("is gone") == std::string::npos);
+    CHECK_FALSE(test::has(run.log(name), "is gone"));
     CHECK(run.last_line(name)["participants"] == 3);
   }
 }

@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include "dpwa/log/log.h"
+#include "test/support/temporary_directory.h"
 
 namespace dpwa::test {
 
@@ -27,17 +26,11 @@ LogFile::~LogFile() {
 }
 
 std::string LogFile::text() const {
-  std::ostringstream read;
-  read << std::ifstream(file_).rdbuf();
-  return read.str();
+  return read_text(file_);
 }
 
 std::size_t LogFile::count(const std::string& text) const {
-  const std::string log = this->text();
-  std::size_t count = 0;
-  for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + text.size()))
-    ++count;
-  return count;
+  return count_of(this->text(), text);
 }
 
 }  // namespace dpwa::test
