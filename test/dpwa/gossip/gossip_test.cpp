@@ -154,18 +154,25 @@ TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of 
   CHECK(cluster.at(0).values()[99] == 1.5F);
 }
 
-TEST_CASE("a report says whether a blend came from the memory of a peer on this host") {
-  for (const bool same_host : {true, false}) {
-    VectorCluster cluster(2, 100, [same_host](Config& config) {
-      wait_for_pulls(config);
-      config.transport.same_host = same_host;
-    });
-    cluster.start();
-    cluster.at(1).gossip().publish([] { return 2.0; });
-    const StepReport report = step_of(cluster.at(0));
-    CHECK(report.outcome == Outcome::mixed);
-    CHECK(report.same_host == same_host);
-    CHECK_FALSE(step_of(cluster.at(0)).same_host);  // nothing newer: no blend
+TEST_CASE(
+    "a report says whether a blend came from the memory of a peer, whatever the model's size") {
+  for (const std::size_t elements : {0, 1, 100}) {
+    for (const bool same_host : {true, false}) {
+      CAPTURE(elements);
+      CAPTURE(same_host);
+      VectorCluster cluster(2, elements, [same_host](Config& config) {
+        wait_for_pulls(config);
+        config.transport.same_host = same_host;
+      });
+      cluster.start();
+      std::ranges::fill(cluster.at(1).values(), 2.0F);
+      cluster.at(1).gossip().publish([] { return 2.0; });
+      const StepReport report = step_of(cluster.at(0));
+      CHECK(report.outcome == Outcome::mixed);
+      CHECK(report.same_host == (same_host && elements > 0));  // of nothing there is no memory
+      CHECK(std::ranges::count(cluster.at(0).values(), 1.0F) == static_cast<long>(elements));
+      CHECK_FALSE(step_of(cluster.at(0)).same_host);  // nothing newer: no blend
+    }
   }
 }
 
