@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <vector>
 
 #include "dpwa/base/random.h"
 #include "dpwa/net/free_ports.h"
@@ -59,7 +61,7 @@ class LyingCluster {
         for (float& value : cluster_.at(i).values())
           value += 0.1F * (1 - value) + static_cast<float>(random_.normal(0, 0.05));
       }
-      std::ranges::fill(cluster_.at(honest_).values(), lie);
+      std::ranges::fill(liar().values(), lie);
       for (std::size_t i = 0; i <= honest_; ++i)
         cluster_.at(i).gossip().publish([] { return 1.0; });
       for (std::size_t i = 0; i < honest_; ++i) cluster_.at(i).gossip().begin_pull();
@@ -77,6 +79,8 @@ class LyingCluster {
       worst = std::max(worst, norm_to(cluster_.at(i), 1.0F));
     return worst;
   }
+  VectorNode& liar() { return cluster_.at(honest_); }
+  VectorCluster& cluster() { return cluster_; }
   int clipped() const { return clipped_; }
   unsigned refused() const { return refused_; }
 
@@ -129,6 +133,20 @@ TEST_CASE("among real nodes a liar of a hundred times is stopped by clip and ref
   }
 }
 
+TEST_CASE("the final average of honest nodes leaves a liar out, and is the same on all of them") {
+  LyingCluster nodes(3, DistancePolicy::refuse, true);
+  nodes.run(40, 1);
+  std::ranges::fill(nodes.liar().values(), 1e6F);
+  nodes.cluster().for_all_at_once([&](VectorNode& node) {
+    const FinishReport report = node.gossip().finish();
+    if (&node == &nodes.liar()) return;
+    CHECK(report.participants == 3);
+  });
+  CHECK(nodes.error() < 2);
+  for (std::size_t i = 1; i < 3; ++i)
+    CHECK(std::ranges::equal(nodes.cluster().at(i).values(), nodes.cluster().at(0).values()));
+}
+
 TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it is the furthest") {
   const auto ports = net::free_ports(3);
   const auto config_of = [&](std::size_t index) {
@@ -149,6 +167,45 @@ TEST_CASE("a joiner passes over a peer that offers NaN as its weights, though it
   joiner.gossip().start();
   CHECK(joiner.values()[7] == 7);
   CHECK(joiner.gossip().resume_state().clock == 1);
+}
+
+TEST_CASE("with clip a joiner leaves weights alone that are far from most others'") {
+  for (const auto policy : {DistancePolicy::warn, DistancePolicy::clip}) {
+    for (const unsigned blocks : {1U, 2U}) {
+      CAPTURE(static_cast<int>(policy));
+      CAPTURE(blocks);
+      const auto ports = net::free_ports(4);
+      std::vector<std::unique_ptr<VectorNode>> nodes;
+      const auto start = [&](std::size_t index, std::chrono::milliseconds wait) -> VectorNode& {
+        Config config = test::loopback_config(ports, index);
+        config.gossip.start_wait = wait;
+        config.gossip.step_budget = config.gossip.timeout;
+        config.gossip.blocks = blocks;
+        config.gossip.firewall.distance = policy;
+        nodes.push_back(std::make_unique<VectorNode>(config, elements, 0.0F, 2));
+        nodes.back()->gossip().start();
+        return *nodes.back();
+      };
+      for (std::size_t index = 0; index < 3; ++index) start(index, 50ms);
+      for (std::size_t index = 0; index < 3; ++index) {
+        VectorNode& node = *nodes[index];
+        std::ranges::fill(node.values(),
+                          index == 0 ? 100.0F : 1 + 0.1F * static_cast<float>(index));
+        // The liar is the one that is ahead.
+        for (int i = 0; i < (index == 0 ? 9 : 5); ++i) node.gossip().publish([] { return 1.0; });
+      }
+      VectorNode& joiner = start(3, 20s);
+      const bool fooled = policy == DistancePolicy::warn;
+      CHECK(joiner.values()[0] == doctest::Approx(fooled ? 100 : 1.15).epsilon(0.05));
+      if (fooled) continue;
+      // And it knows from the start what is usual.
+      for (int i = 0; i < 6; ++i) {
+        nodes[0]->gossip().publish([] { return 1.0; });
+        step_with_pull(joiner);
+        CHECK(joiner.values()[0] < 5);  // with clip each lie moves it by the bound
+      }
+    }
+  }
 }
 
 TEST_CASE("a refused snapshot leaves every bit of the model and the clock's pace alone") {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -72,6 +73,83 @@ TEST_CASE("a loss given to update_wait is the own loss of what is blended then")
     const StepReport report = given ? node.update_wait([] { return 3.0; }) : node.update_wait();
     CHECK(report.outcome == Outcome::mixed);
     CHECK(report.factor == doctest::Approx(given ? 0.75 : 0.5));  // l / (l + l_peer)
+  }
+}
+
+namespace {
+
+Config impatient(std::size_t nodes) {
+  Config config = test::loopback_config(net::free_ports(nodes), 0);
+  config.gossip.start_wait = 50ms;
+  config.gossip.finish_wait = 200ms;
+  config.gossip.timeout = 100ms;
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("a node that is alone says so at the start, in its steps and at the end") {
+  const test::LogFile log;
+  Config config = impatient(3);
+  config.gossip.membership.suspect = 300ms;
+  VectorNode node(config, 8);
+  node.gossip().start();
+  CHECK(log.count("started alone, without 'w2', 'w3'") == 1);
+  std::map<Outcome, int> outcomes;
+  StepReport last;
+  // Also once both peers count as dead, and nobody is asked any more.
+  const auto out = [&] {
+    last = (node.gossip().update_send([] { return 1.0; }), node.gossip().update_wait());
+    ++outcomes[last.outcome];
+    const auto members = node.gossip().node().local().members->all();
+    return std::ranges::all_of(
+        members, [](const Member& member) { return member.status() == MemberStatus::dead; });
+  };
+  REQUIRE(test::eventually(out));
+  for (int i = 0; i < 200; ++i) out();
+  const int steps = outcomes[Outcome::unreachable] + outcomes[Outcome::pending];
+  CHECK(outcomes[Outcome::pending] <= steps / 2);  // until both have failed for the first time
+  CHECK(outcomes.size() == 2);
+  CHECK(last.outcome == Outcome::unreachable);
+  CHECK(last.pulls_ok == 0);
+  CHECK(last.pulls_failed > 20);
+  CHECK(static_cast<int>(last.pulls_failed) <= steps);
+  const FinishReport report = node.gossip().finish();
+  CHECK_FALSE(report.averaged);
+  CHECK(report.participants == 1);
+  CHECK(report.enough);
+  CHECK(log.count("ends alone: no peer") == 1);
+  CHECK(log.count("final average over 1 of 3 nodes") == 1);
+}
+
+TEST_CASE("the final average waits for a snapshot buffer, and says so when none becomes free") {
+  for (const bool released : {true, false}) {
+    CAPTURE(released);
+    const test::LogFile log;
+    test::VectorCluster cluster(2, 8, [released](Config& config) {
+      if (released) return;
+      config.gossip.finish_wait = 1s;
+      config.gossip.timeout = 200ms;
+    });
+    cluster.start();
+    Gossip& first = cluster.at(0).gossip();
+    SnapshotStore& store = first.node().local().store;
+    std::vector<std::shared_ptr<const Snapshot>> held;  // two of three, by slow readers
+    for (int i = 0; i < 2; ++i) {
+      first.publish([] { return 1.0; });
+      held.push_back(store.latest());
+    }
+    bool averaged = false;
+    test::at_once(3, [&](std::size_t i) {
+      if (i == 0) averaged = first.finish().averaged;
+      if (i == 1) cluster.at(1).gossip().finish();
+      if (i == 2 && released) {
+        while (first.node().local().state != wire::NodeState::finished) std::this_thread::yield();
+        held.clear();
+      }
+    });
+    CHECK(averaged == released);
+    CHECK(log.has("every snapshot buffer is held by a reader") == !released);
   }
 }
 
