@@ -200,6 +200,7 @@ TEST_CASE("a node that never appears holds the others until the wait, and they b
     cluster.run(12s);
     CHECK(cluster.origins().size() == 1);
     check_common_start(cluster, 10s + 300ms + 2 * poll);
+    for (const StartingNode& node : cluster.starting()) CHECK(node.began >= 10s);
   }
 }
 
