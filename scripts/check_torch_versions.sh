@@ -48,8 +48,8 @@ fi
 check() {
   local version=$1 folder=$torch_folders/$1 cuda counts
   configure_with_torch "$version" || return 1
-  run_logged "compiling for torch $version" "build-torch-$version" cmake --build "$torch_build" \
-    --target dpwa_adapters --target dpwa_torch_tests -- "${ninja_options[@]}" || return 1
+  run_logged "compiling for torch $version" "build-torch-$version" ninja -C "$torch_build" "${ninja_options[@]}" \
+    dpwa_adapters dpwa_torch_tests || return 1  # cmake passes no signal on
   OMP_NUM_THREADS=1 run_logged "the contract test with torch $version" "test-torch-$version" \
     "$torch_build/test/adapters/dpwa_torch_tests" || return 1
   cuda=$(cuda_of "$(site_packages "$folder/venv")/torch")
