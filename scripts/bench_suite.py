@@ -3,8 +3,12 @@
 
 usage: bench_suite.py RUN_FOLDER --bench DPWA_BENCH [--mode quick|default|full] [--seconds S]
                       [--mpi PROGRAM] [--torch-python PYTHON] [--reno-sockets LIBRARY] [--ps-lite PROGRAM]
+       bench_suite.py RUN_FOLDER --bench DPWA_BENCH --device cpu|cuda [--mode quick|default] [--within S]
+                      [--torch-python PYTHON]
 
-A measurement that this build or machine refuses is noted with its reason and left out.
+With --device: whole training steps on it, and a table of them on standard output and in table.txt. --within: what does
+not fit into so many seconds is left out. A measurement that this build or machine refuses is noted with its reason and
+left out.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lib import bench_train
 from lib.bench_processes import first_line
 from lib.bench_results import GB, KB, MB, Document, size_text, time_text
 from lib.bench_statistics import NoiseWatch, range_of, spread_of
@@ -31,7 +36,9 @@ from lib.output import checked
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 300  # seconds for one measurement
 LONGEST_COLLECTIVE = 900  # with several attempts until the machine is quiet
+LONGEST_TRAINING = 120  # on a device
 SECONDS = {"quick": 1, "default": 3, "full": 5}  # of the windows of one measurement, by mode
+SECONDS_TRAINING = {"quick": 0.1, "default": 3}
 
 
 @dataclass
@@ -53,10 +60,11 @@ class Plan:
     shorter: float | None = None
     reno_sockets: str | None = None
     ps_lite: str | None = None
+    device: str | None = None
 
     @property
     def seconds(self) -> str:
-        return f"{self.shorter or SECONDS[self.mode]:g}"
+        return f"{self.shorter or (SECONDS_TRAINING if self.device else SECONDS)[self.mode]:g}"
 
     @property
     def sizes(self) -> list[int]:
@@ -175,7 +183,27 @@ class Plan:
         plan.append(self.pull(100 * MB, 2, "--blend"))
         return plan
 
+    def training(self, command: str, model: str, batch: int, *options: str, ddp: bool = False) -> Measurement:
+        words = [self.bench, command, "--device", str(self.device), "--model", model, "--batch", str(batch), *options]
+        if ddp and self.torch_python:
+            words += ["--torch-python", self.torch_python, "--ddp-script", str(ROOT / "bench/peers/ddp_step.py")]
+        title = " ".join([command, model, str(batch), *options]).replace("--", "")
+        return Measurement(title, [*words, "--seconds", self.seconds, "--json"], longest=LONGEST_TRAINING)
+
+    def trainings(self) -> list[Measurement]:
+        """Whole training steps on a device."""
+        quick = self.mode == "quick"
+        model, batch = ("mlp", 8) if quick else ("resnet18", 128)
+        plan = [self.training("step", model, batch, ddp=True)]
+        if not quick:
+            plan.insert(0, self.training("step", "wide", 256, "--step-time", "3.5", ddp=True))
+            plan.append(self.training("step", "resnet18", 512, ddp=True))
+        plan += [self.training("kvstore", model, batch, "--type", one) for one in ("dist_sync", "dist_async", "local")]
+        return plan + [self.training("collective", model, batch, "--nodes", str(nodes), ddp=True) for nodes in (1, 2)]
+
     def measurements(self) -> list[Measurement]:
+        if self.device:
+            return self.trainings()
         plan = [Measurement("memory", [self.bench, "memory", "--bytes", "100MB", "--json"])]
         plan += [self.pull(200, 2, "--ping-pong"), self.pull(10 * KB, 2, "--ping-pong")]
         plan += self.pulls()
@@ -198,16 +226,19 @@ def figures_of_peer(peer: Document, watch: NoiseWatch) -> Document:
     return {**peer, **figures, "congestion_control": control, "noise": watch.judge(spread_of(rates))}
 
 
-def run(one: Measurement) -> tuple[Document | None, str]:
-    """The document, or why there is none."""
+def run(one: Measurement, left: float = float("inf")) -> tuple[Document | None, str]:
+    """The document, or why there is none. `left`: seconds that it may take."""
+    if left <= 0:
+        return None, "no time was left"
     environment = {**os.environ, **one.environment}
     watch = NoiseWatch()
+    longest = min(one.longest, left)
     try:
-        done = subprocess.run(
-            one.command, capture_output=True, text=True, timeout=one.longest, env=environment, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = subprocess.run(one.command, capture_output=True, text=True, timeout=longest, env=environment, check=False)
+    except OSError as error:
         return None, str(error)
+    except subprocess.TimeoutExpired:
+        return None, f"it took longer than {longest:.0f} s"
     last = (done.stderr.strip().splitlines() or [""])[-1]
     if done.returncode != 0:
         return None, last or f"exit code {done.returncode}"
@@ -227,6 +258,9 @@ def brief(document: Document) -> str:
     if document["kind"] == "step":
         arrived = document["arrived"].get("step_us", {}).get("median")
         return "no pull arrived" if arrived is None else f"{time_text(arrived)} a step with a pull"
+    if document["kind"] == "train":
+        beside = document["times_the_plain_step"]["exchange"]["median"]
+        return f"{time_text(document['exchange']['step_us']['median'])} a step, {beside:.2f} of the plain one"
     if document["kind"] == "collective":
         words = f"{time_text(document['dpwa']['step_us']['median'])} a step"
         ratio = document["ratio_to_ddp"]
@@ -268,15 +302,19 @@ def main() -> int:
     parser.add_argument("--torch-python", help="a Python that has torch")
     parser.add_argument("--ps-lite", help="the built bench/peers/ps_lite_push_pull.cpp")
     parser.add_argument("--reno-sockets", help="the built bench/peers/reno_sockets.cpp: peers use reno, as dpwa does")
+    parser.add_argument("--device", help="measure whole training steps on it, and nothing else")
+    parser.add_argument("--within", type=float, default=float("inf"), help="seconds for all of it")
     options = parser.parse_args()
+    if options.device and options.mode == "full":
+        parser.error("--device has no --mode full")
     peers = (options.mpi, options.torch_python)
-    ways = (options.seconds, options.reno_sockets, options.ps_lite)
+    ways = (options.seconds, options.reno_sockets, options.ps_lite, options.device)
     plan = Plan(options.bench, options.mode, *peers, *ways).measurements()
     began = time.monotonic()
     results: list[Document] = []
     skipped: list[Document] = []
     for index, one in enumerate(plan, start=1):
-        document, reason = run(one)
+        document, reason = run(one, options.within - (time.monotonic() - began))
         place = f"   {index:2}/{len(plan)} {time.monotonic() - began:4.0f} s  {one.title}"
         if document is None:
             skipped.append({"title": one.title, "reason": reason})
@@ -294,6 +332,10 @@ def main() -> int:
         "skipped": skipped,
     }
     options.folder.joinpath("bench.json").write_text(json.dumps(output, indent=1) + "\n", encoding="utf-8")
+    if options.device:
+        table = bench_train.table(results)
+        options.folder.joinpath("table.txt").write_text(f"{table}\n", encoding="utf-8")
+        print(table)
     return 0 if results else 1
 
 

@@ -7,10 +7,10 @@
   folder, states in dpwa_layer(... USES ...), which must not lead back to it; it includes each of them;
   dpwa/cli/ lies beside the layers: it includes any, and no layer includes it; there is no other C++ below dpwa/
 - a layer has sources of its own folder alone, and LINKS libraries of others alone
-- bench/ includes dpwa/, interpolation/ and itself; bench/step/ and bench/collective/ alone adapters/ as well
+- bench/ includes dpwa/, interpolation/ and itself; bench/step/, bench/train/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
   adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
-- only adapters/, examples/, bench/step/, bench/collective/ and their tests see torch
+- only adapters/, examples/, those of bench/ and their tests see torch
 - a file that sees torch never sees spdlog: LibTorch carries another fmt
 - what is ours is included in quotes, from the root of the repository, and nothing else is; the programs of
   test/install/consumer/ alone see the installed headers, in angle brackets
@@ -44,9 +44,8 @@ MAY_INCLUDE = {
     "bench": {"interpolation", "dpwa", "adapters", "bench"},
     "test": {"interpolation", "dpwa", "adapters", "examples", "bench", "test"},
 }
-TORCH_FOLDERS = (
-    "adapters/", "examples/", "bench/step/", "bench/collective/", "test/adapters/", "test/examples/", "test/install/",
-)
+BENCH_FOLDERS = ("bench/step/", "bench/train/", "bench/collective/")
+TORCH_FOLDERS = ("adapters/", "examples/", *BENCH_FOLDERS, "test/adapters/", "test/examples/", "test/install/")
 TORCH = re.compile(r"(torch|ATen|c10|caffe2)/")
 SPDLOG = re.compile(r"(spdlog|fmt)/")
 STANDARD = re.compile(r"[a-z_0-9]+$|(cpuid|immintrin|x86intrin|arm_neon|arm_sve)\.h$")
@@ -231,8 +230,8 @@ def arrow_problem(file: str, include: Include) -> str | None:
     layer, target = file.split("/")[0], include.path.split("/")[0]
     if target not in MAY_INCLUDE[layer]:
         return f"{layer}/ must not include {target}/"
-    if layer == "bench" and target == "adapters" and not file.startswith(("bench/step/", "bench/collective/")):
-        return "of bench/, bench/step/ and bench/collective/ alone may include adapters/"
+    if layer == "bench" and target == "adapters" and not file.startswith(BENCH_FOLDERS):
+        return f"of bench/, {', '.join(BENCH_FOLDERS)} alone may include adapters/"
     source_adapter, target_adapter = adapter_folder(file), adapter_folder(include.path)
     if source_adapter == "launch" and include.path.startswith("adapters/collective/engine/"):
         return None
@@ -255,7 +254,7 @@ def problem(tree: Tree, file: str, include: Include) -> str | None:
     if file.startswith("interpolation/") and not STANDARD.match(include.path):
         return "interpolation/ has no dependencies"
     if TORCH.match(include.path) and not file.startswith(TORCH_FOLDERS):
-        return "torch is for adapters/, examples/, bench/step/, bench/collective/ and their tests alone"
+        return f"torch is for adapters/, examples/, {', '.join(BENCH_FOLDERS)} and their tests alone"
     return None
 
 

@@ -2,10 +2,6 @@
 // program of its own, because it needs LibTorch.
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
-#include <torch/nn/functional/loss.h>
-#include <torch/optim/sgd.h>
-#include <torch/utils.h>
-#include <torch/version.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +10,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <vector>
 
-#include "adapters/adapter.h"
 #include "adapters/collective/engine/process_group.h"
-#include "bench/collective/models.h"
 #include "bench/serve.h"
-#include "dpwa/config/open_log.h"
+#include "bench/train/training_node.h"
 
 namespace dpwa::bench {
 namespace {
@@ -49,18 +43,6 @@ BareGroup form_bare_group(const std::string& engine, int rank, int size, std::ui
   group.members = collective::ProcessGroup::form(group.engine, meeting, options);
   meeting.leave(size - 1, patience);
   return group;
-}
-
-// The nanoseconds of each of so many.
-template <typename Action>
-std::vector<std::int64_t> timed(std::int64_t count, const Action& action) {
-  std::vector<std::int64_t> times;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto from = SteadyClock::now();
-    action();
-    times.push_back(nanoseconds_since(from));
-  }
-  return times;
 }
 
 // A process that has told everything as it began.
@@ -110,79 +92,27 @@ Json allreduces(const Json& job) {
   return {{"times_ns", times}, {"setting", group.engine->setting()}};
 }
 
-constexpr double learning_rate = 0.001;
-
-// One node that trains by backend collective; bench/peers/ddp_step.py answers the same, but for
-// `allreduce`. All nodes of a group get the same commands. One more step or operation than asked
-// for comes first, untimed: it brings the nodes together. Without communication nothing is sent,
-// and the weights stay.
-// Job: {"config", "name", "rank", "nodes", "store_port", "model", "batch", "threads", "seed"}
-// Facts: {"parameters", "torch"}
-//   -> {"do": "steps", "count", "communicate"}      <- {"times_ns", "cpu_s", "loss"}
-//   -> {"do": "allreduce", "count"}                 <- {"times_ns", "cpu_s"}
-class StepNode : public Measurer {
+// A node that trains by backend collective; bench/peers/ddp_step.py answers the same, but for
+// `allreduce`. Job: {"nodes", "store_port", and what TrainingNode takes}
+//   -> {"do": "allreduce", "count"}  <- {"times_ns", "cpu_s"}
+class CollectiveNode : public TrainingNode {
  public:
-  explicit StepNode(const Json& job) {
-    at::set_num_threads(job.at("threads"));
-    const std::string kind = job.at("model");
-    const auto seed = job.at("seed").get<std::uint64_t>();
-    torch::manual_seed(seed);
-    model_ = make_classifier(kind);
-    const auto config = load_config(job.at("config"), job.at("name").get<std::string>());
-    open_log(config).use();
-    adapter_ = make_adapter(config, *model_);
-    adapter_->start();
-    adapter_->set_batch_size(job.at("batch"));
-    optimizer_ = std::make_unique<torch::optim::SGD>(model_->parameters(), learning_rate);
-    torch::manual_seed(seed + 1 + job.at("rank").get<std::uint64_t>());
-    batch_ = make_batch(kind, job.at("batch"));
-    for (const auto& parameter : model_->parameters()) parameters_ += parameter.numel();
-    bare_ = form_bare_group("gloo", job.at("rank"), job.at("nodes"), job.at("store_port"));
-    flat_ = at::full({parameters_}, 0.F);  // whose sums stay finite
-  }
-
-  Json facts() const override { return {{"parameters", parameters_}, {"torch", TORCH_VERSION}}; }
+  explicit CollectiveNode(const Json& job)
+      : TrainingNode(job),
+        bare_(form_bare_group("gloo", job.at("rank"), job.at("nodes"), job.at("store_port"))),
+        flat_(at::full({facts().at("parameters").get<std::int64_t>()}, 0.F)) {}
 
   Json answer(const Json& command) override {
-    const auto count = command.at("count").get<std::int64_t>();
-    Json result;
-    if (command.at("do") == "allreduce") {
-      bare_.allreduce(flat_);
-      result["times_ns"] = timed(count, [this] { bare_.allreduce(flat_); });
-    } else {
-      const bool communicate = command.at("communicate");
-      for (auto& group : optimizer_->param_groups())
-        group.options().set_lr(communicate ? learning_rate : 0);
-      auto loss = step(communicate);
-      result["times_ns"] = timed(count, [&] { loss = step(communicate); });
-      result["loss"] = loss.item<double>();
-    }
+    if (command.at("do") != "allreduce") return TrainingNode::answer(command);
+    bare_.allreduce(flat_);
+    Json result = {{"times_ns", timed(command.at("count"), [this] { bare_.allreduce(flat_); })}};
     result["cpu_s"] = processor_seconds();
     return result;
   }
 
  private:
-  torch::Tensor step(bool communicate) {
-    optimizer_->zero_grad();
-    auto loss = torch::nn::functional::cross_entropy(model_->forward(batch_.input), batch_.labels);
-    if (communicate) {
-      loss.backward();
-      adapter_->step(*optimizer_, loss);
-    } else {
-      const auto alone = adapter_->accumulate();
-      loss.backward();
-      optimizer_->step();
-    }
-    return loss;
-  }
-
-  torch::nn::Sequential model_{nullptr};
-  std::unique_ptr<Adapter> adapter_;
-  std::unique_ptr<torch::optim::SGD> optimizer_;
-  Batch batch_;
-  std::int64_t parameters_ = 0;
-  BareGroup bare_;
-  at::Tensor flat_;
+  const BareGroup bare_;
+  const at::Tensor flat_;  // whose sums stay finite
 };
 
 }  // namespace
@@ -190,8 +120,9 @@ class StepNode : public Measurer {
 
 int main(int argc, char** argv) {
   using namespace dpwa::bench;
-  return serve(argc, argv,
-               {{"collective", [](const Json& job) { return std::make_unique<StepNode>(job); }},
-                {"engine", [](const Json& job) { return std::make_unique<Told>(allreduces(job)); }},
-                {"engines", [](const Json&) { return std::make_unique<Told>(engines()); }}});
+  return serve(
+      argc, argv,
+      {{"collective", [](const Json& job) { return std::make_unique<CollectiveNode>(job); }},
+       {"engine", [](const Json& job) { return std::make_unique<Told>(allreduces(job)); }},
+       {"engines", [](const Json&) { return std::make_unique<Told>(engines()); }}});
 }

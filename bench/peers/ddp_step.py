@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One node that trains by DistributedDataParallel over Gloo, for comparison with backend collective.
+"""One node that trains by DistributedDataParallel, for comparison with the back ends: over Gloo, or over NCCL when it
+is alone on a GPU.
 
 usage: ddp_step.py < COMMANDS
 
-The node is told what to do, and answers, as the nodes of `dpwa-bench collective` (StepNode in
-bench/collective/measure_collective.cpp): a job, then commands, one JSON document a line, until the input ends. The same
-models, weights and data by the same seed.
+The node is told what to do, and answers, as TrainingNode (bench/train/training_node.h): a job, then commands, one JSON
+document a line, until the input ends. The same models, weights and data by the same seed.
 """
 
 from __future__ import annotations
@@ -23,13 +23,18 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
 
-CLASSES, PIXELS, HIDDEN = 10, 784, 1072
+CLASSES, PIXELS, HIDDEN, WIDE = 10, 784, 1072, 4096
 LEARNING_RATE = 0.001
 
 
 def mlp() -> nn.Module:
     layers = (nn.Linear(PIXELS, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, CLASSES))
     return nn.Sequential(*layers)
+
+
+def wide() -> nn.Module:
+    layers = [layer for _ in range(4) for layer in (nn.Linear(WIDE, WIDE), nn.ReLU())]
+    return nn.Sequential(*layers, nn.Linear(WIDE, CLASSES))
 
 
 def convolution(before: int, after: int, kernel: int, stride: int) -> nn.Conv2d:
@@ -67,21 +72,29 @@ class ResNet18(nn.Module):
         return self.scores(x.mean((2, 3)))
 
 
+MODELS = {"mlp": (mlp, (PIXELS,)), "wide": (wide, (WIDE,)), "resnet18": (ResNet18, (3, 32, 32))}
+
+
 class Node:
     def __init__(self, job: dict[str, Any]) -> None:
+        self.job = job
+        self.device = torch.device(job.get("device", "cpu"))
         torch.set_num_threads(job["threads"])
         torch.manual_seed(job["seed"])
-        model = mlp() if job["model"] == "mlp" else ResNet18()
+        model = MODELS[job["model"]][0]().to(self.device)
         self.parameters = sum(one.numel() for one in model.parameters())
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         place = {"rank": job["rank"], "world_size": job["nodes"]}
-        dist.init_process_group("gloo", init_method=f"file://{job['store']}", **place)
+        self.engine = "nccl" if self.device.type == "cuda" and job["nodes"] == 1 else "gloo"
+        dist.init_process_group(self.engine, init_method=f"file://{job['store']}", **place)
         self.model = DistributedDataParallel(model)
         self.optimizer = torch.optim.SGD(model.parameters(), LEARNING_RATE)
-        torch.manual_seed(job["seed"] + 1 + job["rank"])
-        shape = (PIXELS,) if job["model"] == "mlp" else (3, 32, 32)
-        self.input = torch.randn((job["batch"], *shape))
-        self.labels = torch.randint(0, CLASSES, (job["batch"],))
+        self.set_batch(job["batch"])
+
+    def set_batch(self, samples: int) -> None:
+        torch.manual_seed(self.job["seed"] + 1 + self.job["rank"])
+        self.input = torch.randn((samples, *MODELS[self.job["model"]][1])).to(self.device)
+        self.labels = torch.randint(0, CLASSES, (samples,)).to(self.device)
 
     def step(self, communicate: bool) -> Tensor:
         self.optimizer.zero_grad()
@@ -91,19 +104,31 @@ class Node:
         self.optimizer.step()
         return loss
 
+    def finish(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
     def ready(self) -> dict[str, Any]:
-        return {"parameters": self.parameters, "torch": torch.__version__.partition("+")[0]}
+        facts = {"parameters": self.parameters, "torch": torch.__version__.partition("+")[0]}
+        return {**facts, "engine": self.engine}
 
     def answer(self, command: dict[str, Any]) -> dict[str, Any]:
-        communicate = command["communicate"]
+        if command["do"] == "batch":
+            self.set_batch(command["batch"])
+            return {"cpu_s": processor_seconds()}
+        communicate = command["loop"] == "exchange"
         for group in self.optimizer.param_groups:
             group["lr"] = LEARNING_RATE if communicate else 0.0
         loss, times = self.step(communicate), []  # the first brings the nodes together
+        self.finish()
+        first = time.perf_counter_ns()
         for _ in range(command["count"]):
             began = time.perf_counter_ns()
             loss = self.step(communicate)
             times.append(time.perf_counter_ns() - began)
-        return {"times_ns": times, "cpu_s": processor_seconds(), "loss": loss.item()}
+        self.finish()
+        took = {"times_ns": times, "ns": time.perf_counter_ns() - first}
+        return {**took, "cpu_s": processor_seconds(), "loss": loss.item()}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// dpwa-measure-step: what adapter->step adds to a training step. A program of its own, because it
-// counts its allocations and needs LibTorch.
+// dpwa-measure-step: what adapter->step adds to a training step, and whole training steps. A
+// program of its own, because it counts its allocations and needs LibTorch.
 #include <torch/nn/module.h>
 #include <torch/types.h>
 
@@ -13,6 +13,7 @@
 #include "bench/serve.h"
 #include "bench/step/allocation_counter.h"
 #include "bench/step/hand_written.h"
+#include "bench/train/training_node.h"
 #include "dpwa/config/open_log.h"
 
 namespace dpwa::bench {
@@ -116,5 +117,6 @@ class StepTrainer : public Measurer {
 int main(int argc, char** argv) {
   using namespace dpwa::bench;
   return serve(argc, argv,
-               {{"step", [](const Json& job) { return std::make_unique<StepTrainer>(job); }}});
+               {{"step", [](const Json& job) { return std::make_unique<StepTrainer>(job); }},
+                {"train", [](const Json& job) { return std::make_unique<TrainingNode>(job); }}});
 }

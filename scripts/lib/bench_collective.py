@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lib import bench_engines
+from lib import bench_engines, bench_train
 from lib.bench_cluster import entry, node_name
 from lib.bench_options import SECONDS, Failure, WrongUsage, count, size, within
 from lib.bench_processes import Json, closing, machine_settings, program, say
@@ -29,8 +29,8 @@ NAMES = {"dpwa": "backend collective", "ddp": "DistributedDataParallel"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", choices=("mlp", "resnet18"), metavar="mlp|resnet18", default="mlp",
-                        help="Model to train (mlp)")  # fmt: skip
+    parser.add_argument("--model", choices=bench_train.MODELS, metavar="|".join(bench_train.MODELS),
+                        default="mlp", help="Model to train (mlp)")  # fmt: skip
     parser.add_argument("--nodes", type=within(int, 1, 64), default=2, help="Nodes, each a process (2)")
     parser.add_argument("--batch", type=count, default=32, metavar="COUNT", help="Samples in the batch of a node (32)")
     parser.add_argument("--threads", type=within(int, 1, 256), default=1,
@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=within(int, 0, 2**53), default=1,
                         help="Seed of weights and data, on both sides (1)")  # fmt: skip
     parser.add_argument("--torch-python", help="A Python that has torch, for DistributedDataParallel")
-    parser.add_argument("--ddp-script", help="Script for that Python: bench/peers/ddp_step.py")
+    bench_train.add_device(parser)
     parser.add_argument("--engines", action="store_true",
                         help="Measures an all-reduce of --bytes by each engine of this build, instead of a step")  # fmt: skip
     parser.add_argument("--bytes", type=size, default=10**8, metavar="SIZE",
@@ -70,20 +70,20 @@ class Side:
     cpu: list[float] = field(default_factory=list)  # processor time of a step and node
 
     def warm_up(self) -> float:
-        answers = self.nodes.ask({"do": "steps", "count": WARM_UP, "communicate": True})
+        answers = self.nodes.ask({"do": "steps", "count": WARM_UP, "loop": "exchange"})
         self.loss = answers[0]["loss"]
         return median([ns / 1000 for answer in answers for ns in answer["times_ns"]])
 
     def run_steps(self, count: int) -> None:
         before = self.nodes.cpu_s()
-        times = self.nodes.times("steps", count, communicate=True)
+        times = self.nodes.times("steps", count, loop="exchange")
         self.steps_us += times
         self.step.append(median(times))
         # One step more than was timed.
         self.cpu.append(1e6 * (self.nodes.cpu_s() - before) / (len(self.nodes.processes) * (count + 1)))
 
     def run_local(self, count: int) -> None:
-        self.local.append(median(self.nodes.times("steps", count, communicate=False)))
+        self.local.append(median(self.nodes.times("steps", count, loop="plain")))
 
     def figures(self, allreduce: list[float]) -> Json:
         hidden = [hidden_share(*window) for window in zip(self.step, self.local, allreduce)]
@@ -94,13 +94,15 @@ class Side:
         }
 
 
+def cluster_text(nodes: int) -> str:
+    entries = [entry(node_name(rank), port) for rank, port in enumerate(free_ports(nodes))]
+    return "\n".join(["cluster: bench", "backend: collective", "log: {level: warn}", "nodes:", *entries, ""])
+
+
 def start_sides(options: argparse.Namespace, folder: str) -> tuple[Side, Side | None, str]:
     """Of dpwa, and of DistributedDataParallel or why there is none."""
     cluster = Path(folder, "cluster.yaml")
-    ports = free_ports(options.nodes)
-    nodes = [entry(node_name(rank), port) for rank, port in enumerate(ports)]
-    head = ["cluster: bench", "backend: collective", "log: {level: warn}", "nodes:"]
-    cluster.write_text("\n".join([*head, *nodes, ""]), encoding="utf-8")
+    cluster.write_text(cluster_text(options.nodes), encoding="utf-8")
     job = {key: getattr(options, key) for key in ("nodes", "model", "batch", "threads", "seed")}
     jobs = [{**job, "rank": rank} for rank in range(options.nodes)]
     place = {"kind": "collective", "config": str(cluster), "store_port": free_ports(1)[0]}
@@ -189,8 +191,10 @@ def lines_of(document: Json) -> list[str]:
 def run(options: argparse.Namespace) -> int:
     if bool(options.torch_python) != bool(options.ddp_script):
         raise WrongUsage("--torch-python and --ddp-script need each other")
-    if options.ddp_script and not Path(options.ddp_script).is_file():
-        raise WrongUsage(f"there is no file {options.ddp_script}")
+    bench_train.check_peer(options)
+    if options.device:
+        roles = bench_train.Roles("collective", cluster_text(options.nodes), options.nodes)
+        return bench_train.run(options, roles)
     program("dpwa-measure-collective")
     one, lines = (bench_engines.measure, bench_engines.lines_of) if options.engines else (measure, lines_of)
     return print_result(until_quiet(options.attempts, lambda: one(options)), options.json, lines)

@@ -16,7 +16,7 @@ HELP = "Compare two results; exit code 1 when something got worse. Ratios above 
 IDENTITIES = (
     *("kind", "name", "model", "bytes", "nodes", "pulling_nodes", "mode", "transport", "encoding", "security"),
     *("checksum", "blend", "dtype", "threads", "parameters", "tensors", "pulls_per_node", "workers", "servers"),
-    *("type", "optimizer", "compression", "ping_pong", "keys", "replicas"),
+    *("type", "optimizer", "compression", "ping_pong", "keys", "replicas", "backend", "batch", "device"),
 )
 MORE_IS_BETTER = {
     "gb_per_s", "ratio_to_raw", "ratio_to_checked_raw", "ratio_to_hand_written", "ratio_to_gloo", "ratio_to_ps_lite",
@@ -27,8 +27,9 @@ LESS_IS_BETTER = {
     "pushed_bytes", "choose_ns", "bytes_per_node",
 }  # fmt: skip
 FIGURES = MORE_IS_BETTER | LESS_IS_BETTER
-# Raw loops, DistributedDataParallel and other peers are references of the same run: their figures are not compared.
-LEFT_OUT = {"windows", "settings", "noise", "raw", "checked_raw", "ddp", "gloo", "ps_lite"}
+# Raw and plain loops, DistributedDataParallel and other peers are references of the same run: their figures are not
+# compared.
+LEFT_OUT = {"windows", "settings", "noise", "raw", "checked_raw", "plain", "blocking", "ddp", "gloo", "ps_lite"}
 
 
 @dataclass

@@ -8,6 +8,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from lib import bench_train
 from lib.bench_cluster import cluster_file, entry, node_name, same_host
 from lib.bench_options import SECONDS, WrongUsage, add_choice, size, within
 from lib.bench_processes import Group, Json, closing, machine_settings, require_memory, say
@@ -42,15 +43,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keys", type=within(int, 1, 100_000), default=1,
                         help="Parts of the value that are keys of their own, and grow in equal steps (1)")  # fmt: skip
     parser.add_argument("--replicas", type=within(int, 0, 1), default=0, help="kvstore.replicas (0)")
-    add_choice(parser, "--type", ("dist_sync", "dist_async"), "kvstore.type")
+    add_choice(parser, "--type", ("dist_sync", "dist_async", "local"), "kvstore.type; local: with --device alone")
     add_choice(parser, "--transport", ("tcp", "same_host"), "How values travel")
     add_choice(parser, "--optimizer", OPTIMIZERS, "Optimizer of the servers")
     add_choice(parser, "--compression", ("none", "fp16", "2bit"), "kvstore.compression.type of the pushes")
     parser.add_argument("--ping-pong", action="store_true",
                         help="For the latency of small sizes: each process on a core of its own, in turn with bare "
                         "sockets")  # fmt: skip
-    parser.add_argument("--torch-python", help="A Python that has torch, for the same step by Gloo's all-reduce")
+    parser.add_argument("--torch-python",
+                        help="A Python that has torch, for the same step by Gloo's all-reduce; with --device for "
+                        "DistributedDataParallel")  # fmt: skip
     parser.add_argument("--gloo-script", help="Script for that Python: bench/peers/c10d_step.py")
+    bench_train.add_model(parser)
+    bench_train.add_device(parser)
+    parser.add_argument("--threads", type=within(int, 1, 256), default=1,
+                        help="With --device: threads of torch in a worker (1)")  # fmt: skip
     parser.add_argument("--ps-lite", default=os.environ.get("DPWA_PS_LITE"),
                         help="The built bench/peers/ps_lite_push_pull.cpp ($DPWA_PS_LITE)")  # fmt: skip
     add_common(parser, SECONDS)
@@ -58,6 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def problem_of(options: argparse.Namespace) -> str:
     """What is wrong with them; empty: nothing."""
+    if options.type == "local":
+        return "--type local needs --device: it has no servers to push to"
     if options.type == "dist_async" and options.optimizer == "none":
         return "dist_async needs --optimizer: an update at each push is made by one"
     if options.replicas and options.servers < 2:
@@ -85,7 +94,7 @@ def store_text(options: argparse.Namespace, ports: list[int]) -> str:
     lines += ["kvstore:", f"  type: {options.type}", f"  replicas: {options.replicas}"]
     lines += ["  lost_after_ms: 30s"]  # a machine that is busy with other things is no reason to leave a process out
     lines += [f"  compression: {{type: {options.compression}}}"] if options.compression != "none" else []
-    lines += ["  servers:"]
+    lines += ["  servers:"] if options.servers else []
     lines += [f"  {entry(f's{i + 1}', ports[options.workers + i])}" for i in range(options.servers)]
     lines += [f"transport: {{same_host: {same_host(options.transport)}}}", "security: {mode: insecure}"]
     return "\n".join([*lines, "log: {level: warn}", ""])
@@ -195,6 +204,11 @@ def lines_of(document: Json) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.device:
+        options.servers = 0 if options.type == "local" else options.servers
+        text = store_text(options, free_ports(options.workers + options.servers))
+        roles = bench_train.Roles("kvstore", text, options.workers, servers=options.servers, type=options.type)
+        return bench_train.run(options, roles)
     options.bytes = max(options.bytes // 4 * 4, 4)
     if problem := problem_of(options):
         raise WrongUsage(problem)

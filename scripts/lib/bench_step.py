@@ -7,7 +7,8 @@ import contextlib
 import time
 from dataclasses import dataclass
 
-from lib.bench_cluster import NodeSettings, node_file, node_name
+from lib import bench_train
+from lib.bench_cluster import NodeSettings, cluster_text, node_file, node_name
 from lib.bench_options import SECONDS, WrongUsage, add_choice, count, within
 from lib.bench_processes import Group, Json, Process, closing, cores, machine_settings, program, require_memory, say
 from lib.bench_results import time_text
@@ -55,9 +56,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=within(int, 1, 256),
                         help="Threads of torch and of the hand-written loop (one for each core)")  # fmt: skip
     parser.add_argument("--step-time", type=within(float, 0, 60_000), default=0,
-                        help="Compute time of a step in ms, as a busy wait (the longest time of a pull)")  # fmt: skip
+                        help="Compute time of a step in ms, as a busy wait (the longest time of a pull); with "
+                        "--device the batch is chosen so that a plain step takes about so long")  # fmt: skip
     parser.add_argument("--attached", action="store_true",
                         help="Also, step by step in turn, a trainer that is attached to a node process")  # fmt: skip
+    bench_train.add_model(parser)
+    parser.add_argument("--torch-python", help="A Python that has torch, for DistributedDataParallel")
+    bench_train.add_device(parser)
     add_common(parser, SECONDS)
 
 
@@ -173,6 +178,9 @@ def lines_of(document: Json) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.device:
+        text = cluster_text(NodeSettings(transport=options.transport), free_ports(1 + options.peers))
+        return bench_train.run(options, bench_train.Roles("gossip", text, nodes=1, peers=options.peers))
     if options.tensors > options.parameters:
         raise WrongUsage("--tensors: more tensors than parameters")
     tool = program("dpwa-measure-step")

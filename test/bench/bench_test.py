@@ -182,6 +182,44 @@ class Step(unittest.TestCase):
         self.assertGreater(data["ratio_to_hand_written"], 0)
 
 
+@unittest.skipUnless(HAS_STEP, "needs LibTorch")
+class Training(unittest.TestCase):
+    ON_CPU = ("--device", "cpu", "--model", "mlp", "--batch", "4", "--seconds", "0.05")
+
+    def check(self, data: dict[str, Any], backend: str, nodes: int) -> None:
+        self.assertEqual((data["kind"], data["backend"], data["nodes"]), ("train", backend, nodes))
+        self.assertEqual((data["model"], data["batch"], data["device"]), ("mlp", 4, "cpu"))
+        for loop in ("plain", "blocking", "exchange"):
+            self.assertEqual(set(data[loop]["step_us"]), RANGE)
+            self.assertGreater(data[loop]["step_us"]["min"], 0)
+        self.assertEqual(set(data["times_the_plain_step"]), {"blocking", "exchange"})
+        self.assertIn("--torch-python", data["ddp"]["absent"])
+
+    def test_gossip(self) -> None:
+        data = document("step", *self.ON_CPU)
+        self.check(data, "gossip", 1)
+        self.assertEqual(data["peers"], 1)
+        self.assertGreater(data["exchange"]["published"], 0.5)
+        self.assertIn("publishes", bench("step", *self.ON_CPU, "--step-time", "5").stdout)
+
+    def test_kvstore(self) -> None:
+        for type_ in ("dist_sync", "dist_async", "local"):
+            data = document("kvstore", *self.ON_CPU, "--type", type_)
+            self.check(data, "kvstore", 1)
+            self.assertEqual(data["type"], type_)
+            if type_ != "local":
+                self.assertEqual(data["exchange"]["published"], 1)
+        self.assertIn("--device", bench("kvstore", "--type", "local", code=2).stderr)
+
+    @unittest.skipUnless(HAS_COLLECTIVE, "needs backend collective")
+    def test_collective(self) -> None:
+        self.check(document("collective", *self.ON_CPU), "collective", 2)
+
+    def test_a_device_that_is_not_there_is_one_line(self) -> None:
+        done = bench("step", "--device", "nowhere", code=1)
+        self.assertEqual((done.stdout, done.stderr.count("dpwa-bench: ")), ("", 1))
+
+
 class Collective(unittest.TestCase):
     def test_collective(self) -> None:
         if not HAS_COLLECTIVE:

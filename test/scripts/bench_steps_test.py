@@ -1,4 +1,5 @@
-"""What dpwa-bench makes of steps: of a trainer beside hand-written passes, of backend collective, of its engines."""
+"""What dpwa-bench makes of steps: of a trainer beside hand-written passes, of backend collective, of its engines, and of
+whole training steps on a device."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import scripts_path  # noqa: F401  (before the modules of scripts/)
-from lib import bench_collective, bench_engines, bench_step
+from lib import bench_collective, bench_engines, bench_step, bench_train
 from lib.bench_collective import FEWEST, MOST, Side, hidden_share, until_quiet
 from lib.bench_engines import Engine
 from lib.bench_step import Step, figures_of, range_over_time, tensor_sizes
@@ -116,6 +117,69 @@ class Steps(unittest.TestCase):
     def test_a_peer_that_is_not_there_says_why(self) -> None:
         peer = StepPeer.start("gloo", ["/no/such/python"], [{}])
         self.assertIn("/no/such/python", peer.figures()["absent"])
+
+
+class FakeTrainers:
+    """Two nodes, whose plain step takes 2 ms and 10 µs for each sample, and half of whose exchanges find something."""
+
+    facts = [{"parameters": 1000, "torch": "2", "version": "1", "instruction_set": "avx2", "engine": "gloo"}] * 2
+
+    def __init__(self) -> None:
+        self.batch = 100
+        self.training: list[Any] = []
+        self.asked: list[tuple[str, int]] = []
+
+    def steps(self, loop: str, count: int, expected_us: float = 0) -> list[dict[str, Any]]:
+        self.asked.append((loop, count))
+        us = 2000 + 10 * self.batch + {"plain": 0, "blocking": 3000, "exchange": 300}[loop]
+        node = {"ns": 1000 * us * count, "published": count, "exchanged": count // 2}
+        return [node, {**node, "ns": 900 * us * count}]
+
+    def ask(self, command: dict[str, Any], of: Any) -> None:
+        self.batch = command["batch"]
+
+
+class Training(unittest.TestCase):
+    OPTIONS = argparse.Namespace(model="mlp", device="cuda", batch=100, threads=None)
+    ROLES = bench_train.Roles("kvstore", "", nodes=2, servers=1, type="dist_sync")
+
+    def loops(self) -> list[bench_train.Loop]:
+        return [bench_train.Loop(name, FakeTrainers()) for name in ("plain", "blocking", "exchange", "ddp")]
+
+    def test_loops_are_compared_with_the_plain_one_by_the_slowest_node_of_a_window(self) -> None:
+        loops = self.loops()
+        for loop in loops:
+            loop.warm_up()
+            loop.run(10)
+            del loop.step_us[0]
+        document = bench_train.document_of(self.OPTIONS, self.ROLES, 100, loops, "", FakeTrainers.facts[0])
+        self.assertEqual(document["plain"]["step_us"]["median"], 3000)
+        self.assertAlmostEqual(document["times_the_plain_step"]["blocking"]["median"], 2)
+        self.assertAlmostEqual(document["times_the_plain_step"]["exchange"]["max"], 1.1)
+        self.assertEqual([document["exchange"][key] for key in ("steps", "published", "exchanged")], [20, 1, 0.5])
+        self.assertEqual(document["ddp"]["engine"], "gloo")
+        self.assertEqual({loop for loop, _ in loops[3].trainers.asked}, {"exchange"})
+        text = "\n".join(bench_train.lines_of(document))
+        self.assertIn("1.100 of the plain one; 1.00 publishes and 0.50 exchanges a step", text)
+        rows = bench_train.table([document]).splitlines()
+        self.assertEqual(len(rows), 1 + 4)
+        self.assertRegex(rows[3], r"kvstore dist_sync 2 +mlp +100 +dpwa +3\.300 +1\.100 +1\.00 +0\.50$")
+
+    def test_without_ddp_the_reason_is_told(self) -> None:
+        loops = self.loops()[:3]
+        for loop in loops:
+            loop.run(10)
+        document = bench_train.document_of(self.OPTIONS, self.ROLES, 100, loops, "no torch", FakeTrainers.facts[0])
+        self.assertEqual(document["ddp"], {"absent": "no torch"})
+        self.assertIn("  DistributedDataParallel: absent: no torch", bench_train.lines_of(document))
+        self.assertEqual(len(bench_train.table([document]).splitlines()), 1 + 3)
+
+    def test_the_batch_is_chosen_for_a_plain_step_of_the_wanted_time(self) -> None:
+        trainers = FakeTrainers()
+        loops = [bench_train.Loop(name, trainers) for name in ("plain", "exchange")]
+        batch = bench_train.fit_batch(loops, 100, 4000)
+        self.assertEqual(batch, trainers.batch)
+        self.assertAlmostEqual(2000 + 10 * batch, 4000, delta=100)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,15 @@ class Plans(unittest.TestCase):
             self.assertEqual(len(with_peer), 2)
             self.assertEqual({one.environment["LD_PRELOAD"] for one in with_peer}, {library})
 
+    def test_on_a_device_every_back_end_trains_and_nothing_else_is_measured(self) -> None:
+        for mode, models in (("quick", {"mlp"}), ("default", {"wide", "resnet18"})):
+            plan = Plan("b", mode, torch_python="python3", device="cuda").measurements()
+            words = [dict(zip(one.command[2::2], one.command[3::2])) for one in plan]
+            self.assertEqual({one["--device"] for one in words}, {"cuda"})
+            self.assertEqual({one["--model"] for one in words}, models)
+            self.assertEqual([one.command[1] for one in plan].count("kvstore"), 3)
+            self.assertEqual([one["--nodes"] for one in words if "--nodes" in one], ["1", "2"])
+
     def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
         for one in Plan("dpwa-bench", "full").measurements():
             if one.command[1] == "pull":

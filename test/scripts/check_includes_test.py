@@ -52,7 +52,7 @@ VIOLATIONS = [
     ("adapters/null/null.cpp", '#include "adapters/gossip/gossip.h"\n', "must not include the adapter gossip"),
     ("adapters/launch/meet.cpp", '#include "adapters/collective/all.h"\n', "must not include the adapter collective"),
     ("adapters/null/null.cpp", '#include "adapters/collective/engine/store.h"\n', "must not include the adapter"),
-    ("bench/pull.cpp", '#include "adapters/adapter.h"\n', "bench/step/ and bench/collective/ alone"),
+    ("bench/pull.cpp", '#include "adapters/adapter.h"\n', "bench/collective/ alone may include"),
     ("bench/pull.cpp", "#include <torch/types.h>\n", TORCH),
     ("adapters/other.h", '#include "adapters/null/null.h"\n', "shared header"),
     (NODE, '#include "node.h"\n', "no such .h, .cpp or .cu file"),

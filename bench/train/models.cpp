@@ -1,4 +1,4 @@
-#include "bench/collective/models.h"
+#include "bench/train/models.h"
 
 #include <ATen/ops/relu.h>
 #include <torch/nn/modules/activation.h>
@@ -8,6 +8,10 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
 namespace dpwa::bench {
 namespace {
 
@@ -16,6 +20,7 @@ namespace nn = torch::nn;
 constexpr std::int64_t classes = 10;
 constexpr std::int64_t pixels = 784;
 constexpr std::int64_t hidden = 1072;
+constexpr std::int64_t wide = 4096;
 
 nn::Conv2d convolution(std::int64_t from, std::int64_t to, std::int64_t kernel,
                        std::int64_t stride) {
@@ -50,6 +55,16 @@ nn::Sequential make_classifier(const std::string& model) {
   if (model == "mlp")
     return nn::Sequential{nn::Linear(pixels, hidden), nn::ReLU(), nn::Linear(hidden, hidden),
                           nn::ReLU(), nn::Linear(hidden, classes)};
+  if (model == "wide") {
+    nn::Sequential layers;
+    for (int i = 0; i < 4; ++i) {
+      layers->push_back(nn::Linear(wide, wide));
+      layers->push_back(nn::ReLU());
+    }
+    layers->push_back(nn::Linear(wide, classes));
+    return layers;
+  }
+  if (model != "resnet18") throw std::invalid_argument("unknown model '" + model + "'");
   nn::Sequential layers{convolution(3, 64, 3, 1), nn::BatchNorm2d(64), nn::ReLU()};
   std::int64_t width = 64;
   for (const std::int64_t to : {64, 128, 256, 512}) {
@@ -64,8 +79,13 @@ nn::Sequential make_classifier(const std::string& model) {
 }
 
 Batch make_batch(const std::string& model, std::int64_t samples) {
-  auto input =
-      model == "mlp" ? torch::randn({samples, pixels}) : torch::randn({samples, 3, 32, 32});
+  std::vector<std::int64_t> shape{samples};
+  if (model == "resnet18") {
+    shape.insert(shape.end(), {3, 32, 32});
+  } else {
+    shape.push_back(model == "wide" ? wide : pixels);
+  }
+  auto input = torch::randn(shape);
   return {std::move(input), torch::randint(0, classes, {samples})};
 }
 
