@@ -24,10 +24,8 @@ struct BackEnd {
 // Every back end. A new one is one more line here.
 const std::vector<BackEnd>& back_ends();
 
-// The CPU, and a GPU where there is one.
-std::vector<at::Device> devices();
-
-// Runs `check` for every back end on every device, naming both in failures.
+// Runs `check` for every back end on test_device(), naming both in failures; on a device other than
+// the CPU without backend collective.
 void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& check);
 
 // One node of a cluster that runs in this process.

@@ -216,7 +216,7 @@ TEST_CASE("the optimizer may be replaced by another one between two steps, and e
 
 TEST_CASE("a model with sparse gradients trains as one with dense ones") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {
-    if (back_end.nodes != 1 || !device.is_cpu()) return;
+    if (back_end.nodes != 1 || !device.is_cpu()) return;  // Words is in host memory
     for (const bool averages : {false, true}) {
       CAPTURE(averages);
       run_nodes(back_end, [&](Participant& node) {

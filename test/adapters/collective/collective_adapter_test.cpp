@@ -14,6 +14,10 @@ namespace dpwa {
 
 using namespace test;
 
+c10::Device test::training_device() {
+  return c10::kCPU;
+}
+
 TEST_CASE("nodes with parts of a batch, even or not, end where one process with all of it does") {
   const Data data = data_of(128);
   for (int nodes = 1; nodes <= 4; ++nodes) {

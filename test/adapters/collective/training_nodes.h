@@ -20,6 +20,10 @@
 // Nodes of one process that train a small net with backend: collective.
 namespace dpwa::test {
 
+// Where models and data are, by the program of the tests: backend collective takes host memory
+// alone.
+c10::Device training_device();
+
 using torch::Tensor;
 using MakeOptimizer = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<Tensor>)>;
 
@@ -30,6 +34,7 @@ struct Net : torch::nn::Module {
     second = register_module("second", torch::nn::Linear(16, 3));
     unused = register_module("unused", torch::nn::Linear(4, 4));
     frozen = register_parameter("frozen", torch::randn({3}), /*requires_grad=*/false);
+    to(training_device());
   }
   Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))) + frozen; }
   torch::nn::Linear first{nullptr}, second{nullptr}, unused{nullptr};
@@ -42,7 +47,8 @@ struct Data {
 
 inline Data data_of(int rows) {
   torch::manual_seed(77);
-  return {torch::randn({rows, 6}), torch::randint(3, {rows})};
+  const Tensor x = torch::randn({rows, 6});
+  return {x.to(training_device()), torch::randint(3, {rows}).to(training_device())};
 }
 
 inline Tensor loss_of(Net& net, const Data& data, std::int64_t from, std::int64_t count) {

@@ -93,6 +93,7 @@ struct Small : Net {
 
 // The gradients of its two matrices are too large to share a key.
 struct Wide : torch::nn::Module {
+  Wide() { to(training_device()); }
   Tensor forward(const Tensor& x) { return second(torch::tanh(first(x))); }
   torch::nn::Linear first = register_module("first", torch::nn::Linear(6, 2000));
   torch::nn::Linear second = register_module("second", torch::nn::Linear(2000, 3));

@@ -18,6 +18,7 @@
 #include "adapters/kvstore/worker_session.h"
 #include "dpwa/net/status_query.h"
 #include "test/adapters/kvstore/store_nodes.h"
+#include "test/adapters/test_device.h"
 #include "test/support/eventually.h"
 
 // Workers of the parameter server in one process, with real servers, against a single process that
@@ -25,6 +26,10 @@
 namespace dpwa {
 
 using namespace test;
+
+c10::Device test::training_device() {
+  return test_device();
+}
 
 namespace {
 
@@ -214,7 +219,9 @@ namespace {
 struct TwoSizes : torch::nn::Module {
   TwoSizes()
       : large(register_parameter("large", torch::ones({8000}))),
-        small(register_parameter("small", torch::ones({3}))) {}
+        small(register_parameter("small", torch::ones({3}))) {
+    to(training_device());
+  }
   Tensor large, small;
 };
 
@@ -332,6 +339,7 @@ TEST_CASE("gradients count when a buffer is not finite") {
   struct Broken : Net {
     Broken() : Net(5) {
       register_buffer("unset", torch::full({3}, std::numeric_limits<float>::quiet_NaN()));
+      to(training_device());
     }
   };
   const Data data = data_of(160);
@@ -353,6 +361,7 @@ TEST_CASE("gradients count when a buffer is not finite") {
 
 TEST_CASE("BatchNorm statistics are the mean over the workers") {
   struct Normed : torch::nn::Module {
+    Normed() { to(training_device()); }
     torch::nn::BatchNorm1d norm = register_module("norm", torch::nn::BatchNorm1d(6));
   };
   std::vector<Tensor> means(2);

@@ -19,6 +19,7 @@ struct Many : torch::nn::Module {
   explicit Many(std::size_t parameters) {
     for (std::size_t i = 0; i < parameters; ++i)
       register_parameter("p" + std::to_string(i), torch::ones({2}));
+    to(training_device());
   }
 };
 

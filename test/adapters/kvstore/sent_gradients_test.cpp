@@ -18,8 +18,10 @@ using namespace test;
 
 TEST_CASE("a gradient that is changed after it has left in backward() is refused") {
   struct Rows : torch::nn::Module {
+    Rows() { to(training_device()); }
     Tensor loss() {
-      return torch::embedding(table, torch::tensor({0, 2}), -1, false, sparse).sum();
+      const Tensor rows = torch::tensor({0, 2}).to(training_device());
+      return torch::embedding(table, rows, -1, false, sparse).sum();
     }
     Tensor table = register_parameter("table", torch::ones({4, 2}));
     bool sparse = false;

@@ -39,6 +39,7 @@ SharedGradients::Parameters parameters() {
   all.emplace_back("sparse", torch::zeros({6, 3}));
   all.emplace_back("of one worker", torch::zeros({11}));
   all.emplace_back("unused", torch::zeros({2, 2}));
+  for (auto& [name, parameter] : all) parameter = parameter.to(training_device());
   return all;
 }
 
@@ -47,7 +48,7 @@ void set_gradients(SharedGradients::Parameters& all, std::size_t worker, int ste
   for (auto& [name, parameter] : all) {
     number += 1;
     Tensor gradient = torch::arange(parameter.numel(), torch::kDouble).add(1).mul(number).sin();
-    gradient = gradient.to(parameter.scalar_type()).view(parameter.sizes());
+    gradient = gradient.to(parameter.device(), parameter.scalar_type()).view(parameter.sizes());
     if (name == "transposed") gradient = gradient.t().contiguous().t();
     if (name == "sparse" && worker == 1) gradient = gradient.to_sparse(1);
     if (name == "unused" || (name == "of one worker" && worker == 1)) gradient.reset();
