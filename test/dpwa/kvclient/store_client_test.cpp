@@ -190,9 +190,8 @@ TEST_CASE("nobody waits for a worker that has left, and it may join again") {
     StoreClient client(options_of(server, "w" + std::to_string(i + 1), true));
     train(client, i, 3);
     if (i == 1) {
-      const auto began = std::chrono::steady_clock::now();
-      client.leave(patience());
-      CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));  // of 20
+      // It ends once the server knows, not then: that would be the time of this test.
+      client.leave(std::chrono::steady_clock::now() + std::chrono::hours(1));
       CHECK(client.workers() == std::vector<std::string>{"w1"});
       CHECK(outcome_of(client, client.push("w", bytes_of(gradient), {9})).left_out);
       client.join();

@@ -205,16 +205,16 @@ TEST_CASE("requests beyond the rate wait, and all are answered") {
 }
 
 TEST_CASE("a server stops at once, whatever its connections are up to") {
-  ServedNode node;
+  ServerOptions options;
+  options.handshake_timeout = std::chrono::hours(1);  // which this test would take
+  ServedNode node(16, options);
   RawSocket silent(node.port());
   RawSocket half(node.port());
   const auto hello = wire::encode(test::sound_hello(), 1);
   REQUIRE(half.send(std::span(hello).first(20)));
   RawSocket idle(node.port());
   REQUIRE(test::introduce(idle));
-  const auto from = std::chrono::steady_clock::now();
   node.stop();
-  CHECK(std::chrono::steady_clock::now() - from < 4s);  // a handshake alone may take 5 s
   CHECK(silent.ended_by_other_side());
   CHECK(half.ended_by_other_side());
   CHECK(idle.ended_by_other_side());

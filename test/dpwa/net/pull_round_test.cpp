@@ -135,7 +135,7 @@ TEST_CASE("a client that stops does not try the peers that are left") {
   }
   PullingNode node(peers);
   PullSpec spec;
-  spec.timeout = std::chrono::minutes(5);
+  spec.timeout = std::chrono::hours(1);
   REQUIRE(node.client().begin(spec));
   const auto connections = [&silent] {
     int sum = 0;
@@ -143,9 +143,7 @@ TEST_CASE("a client that stops does not try the peers that are left") {
     return sum;
   };
   REQUIRE(test::eventually([&] { return connections() == 1; }));
-  const auto from = std::chrono::steady_clock::now();
   node.stop();
-  CHECK(std::chrono::steady_clock::now() - from < std::chrono::minutes(1));
   CHECK(connections() == 1);
   CHECK_FALSE(node.client().begin(spec));
 }
@@ -155,11 +153,9 @@ TEST_CASE("a client that stops before its pull has begun to connect leaves at on
   for (int i = 0; i < 50; ++i) {
     PullingNode node({at("w1", silent.port())});
     PullSpec spec;
-    spec.timeout = std::chrono::minutes(5);
+    spec.timeout = std::chrono::hours(1);  // which this test would take
     REQUIRE(node.client().begin(spec));
-    const auto from = std::chrono::steady_clock::now();
     node.stop();
-    CHECK(std::chrono::steady_clock::now() - from < std::chrono::minutes(1));
   }
 }
 

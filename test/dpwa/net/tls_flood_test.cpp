@@ -10,7 +10,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -32,7 +31,6 @@
 namespace dpwa {
 namespace {
 
-using namespace std::chrono_literals;
 namespace asio = boost::asio;
 using net::TlsSession;
 using test::ClusterKey;
@@ -163,11 +161,9 @@ TEST_CASE("a peer that answers a pull with messages of TLS without end is refuse
     cut = socket.ended_by_other_side();
   });
   const auto caller = secure_caller(peer.port(), key.open());
-  const auto begun = std::chrono::steady_clock::now();
   const Arrival arrival = caller->pull();
   CHECK(sealed);
   CHECK(arrival.outcome == Outcome::rejected);
-  CHECK(std::chrono::steady_clock::now() - begun < test::patience / 2);
   CHECK(caller->local().traffic.protocol_errors == 1);
   CHECK(test::eventually([&] { return cut.load(); }));
 }
