@@ -4,9 +4,9 @@
 #include <chrono>
 #include <functional>
 #include <numeric>
-#include <thread>
 
 #include "dpwa/base/random.h"
+#include "dpwa/gossip/gossip_node.h"
 #include "test/dpwa/net/one_peer.h"
 #include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
@@ -202,8 +202,10 @@ TEST_CASE("a node that stands still gives no snapshot, over TCP and from memory"
       still.update_send([] { return 1.0; });
       still.update_wait();
     }
-    // Far longer than its steps took.
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    // For longer than its steps took.
+    const auto& fresh_until = still.node().local().fresh_until;
+    REQUIRE(
+        test::eventually([&] { return std::chrono::steady_clock::now() > fresh_until.load(); }));
     const auto blends = [&] {
       Gossip& gossip = cluster.at(0).gossip();
       gossip.publish([] { return 1.0; });

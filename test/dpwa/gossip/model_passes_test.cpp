@@ -9,9 +9,11 @@
 #include <thread>
 #include <vector>
 
+#include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/model_passes.h"
 #include "dpwa/gossip/parallel_pass.h"
 #include "test/support/allocations.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 using namespace dpwa;
@@ -261,7 +263,8 @@ Counts allocations_of(test::VectorCluster& cluster, int steps, bool pulls) {
     cluster.at(0).gossip().update_send([loss] { return loss; });
     const StepReport report = cluster.at(0).gossip().update_wait();
     const auto after = test::allocations();
-    if (report.outcome == Outcome::pending) std::this_thread::sleep_for(1ms);
+    const Client& client = cluster.at(0).gossip().node().client();
+    REQUIRE(test::eventually([&] { return !client.under_way(); }));
     if (step < 0) continue;
     counts.allocations += after - before;
     counts.blends += report.outcome == Outcome::mixed;

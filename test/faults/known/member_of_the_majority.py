@@ -28,8 +28,7 @@ def run(build: Path, seed: int) -> bool:
             nodes.start(victim)
             # Not until it trains: it may be killed again while it comes back.
             time.sleep(chance.random() * 2)
-            ended = [name for name in nodes.names if nodes.code(name) is not None]
-            if ended:
+            if ended := nodes.ended():
                 nodes.report(*ended)
                 return True
         return False
