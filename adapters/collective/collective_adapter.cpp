@@ -24,7 +24,6 @@
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/log/log.h"
-#include "dpwa/rules/progress.h"
 
 namespace dpwa {
 namespace {
@@ -295,6 +294,7 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
 FinishReport CollectiveAdapter::finish() {
   if (is_running()) flat_.check();
   guarded([this] { run_out(); });
+  stepper_.end_step(transfer_.clock());  // those exchanges were no steps
   if (phase_ == Phase::apart) {
     finished_ = gossip_->finish();
   } else if (phase_ == Phase::together) {
