@@ -63,13 +63,6 @@ std::optional<PeerId> Membership::find(const std::string& name) const {
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
-std::optional<PeerId> Membership::find_after(std::optional<PeerId> last,
-                                             const std::string& name) const {
-  const std::size_t next = last ? *last + std::size_t{1} : 0;
-  if (next < members_.size() && members_[next].claim.name == name) return static_cast<PeerId>(next);
-  return find(name);
-}
-
 const Member* Membership::member(const std::string& name) const {
   const auto place = find(name);
   return place ? &members_[*place] : nullptr;
@@ -261,11 +254,6 @@ void Membership::tick(TimePoint now) {
       forget(place);
     }
   }
-}
-
-void Membership::leave() {
-  self_.status = MemberStatus::left;
-  self_told_ = 0;
 }
 
 void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {

@@ -84,6 +84,13 @@ MemberExchange Membership::answer(const std::string& to, const MemberExchange& r
   return exchange;
 }
 
+std::optional<PeerId> Membership::find_after(std::optional<PeerId> last,
+                                             const std::string& name) const {
+  const std::size_t next = last ? *last + std::size_t{1} : 0;
+  if (next < members_.size() && members_[next].claim.name == name) return static_cast<PeerId>(next);
+  return find(name);
+}
+
 void Membership::merge(const std::string& from, std::uint64_t incarnation,
                        const MemberExchange& exchange, TimePoint now) {
   bool first = true;
@@ -181,6 +188,11 @@ void Membership::hear_of_self(const MemberClaim& claim, TimePoint now) {
   if (lately || self_.refutation >= max_refutation - max_refutation_jump) return;
   refuted_ = now;
   self_.refutation = 1 + std::min(claim.refutation, self_.refutation + max_refutation_jump);
+  self_told_ = 0;
+}
+
+void Membership::leave() {
+  self_.status = MemberStatus::left;
   self_told_ = 0;
 }
 
