@@ -261,7 +261,8 @@ TEST_CASE("that a node is told to stop is new once") {
   CHECK(node.stepper.all_stop());
 }
 
-TEST_CASE("members compare settings first, then each tensor; nodes that meet, the model as one") {
+TEST_CASE(
+    "members compare settings first, then each tensor, and nodes that meet the model as one") {
   Transfer node;
   Stepper stepper({}, *node.layer);
   Config config;
