@@ -140,21 +140,22 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
 }
 
 // In words that follow its name; empty: it is not.
-std::string GroupEngine::why_lost(const Peer& peer, TimePoint now) const {
+std::string GroupEngine::why_lost(const Peer& peer, Duration lost_after, TimePoint now) const {
   if (peer.refuses()) return "is no longer running";
   const Duration silent = now - std::max(peer.heard, waits_since_.value_or(TimePoint{}));
-  const Duration longest = silence_.lost_after() * (waits_since_ ? 1 : at_rest);
+  const Duration longest = lost_after * (waits_since_ ? 1 : at_rest);
   const bool judges = waits_since_ || options_.judges_at_rest;
   return judges && silent >= longest ? "has not answered for " + in_seconds(silent) : "";
 }
 
 void GroupEngine::judge(TimePoint now) {
+  const Duration lost_after = silence_.lost_after();
   for (const Member& member : views_->view().members) {
     const auto found = peers_.find(member.id.name);
     if (found == peers_.end() || views_->suspects(member.id)) continue;
     Peer& peer = found->second;
     if (peer.heard == TimePoint{}) peer.heard = now;  // from now on it is expected
-    peer.lost = given_up_.contains(member.id) ? "is given up" : why_lost(peer, now);
+    peer.lost = given_up_.contains(member.id) ? "is given up" : why_lost(peer, lost_after, now);
     if (!peer.lost.empty()) views_->suspect(member.id);
   }
 }

@@ -100,7 +100,7 @@ class GroupEngine {
   void note_beat(Peer& peer, TimePoint now);
   void note_waits(TimePoint now);
   void judge(TimePoint now);
-  std::string why_lost(const Peer& peer, TimePoint now) const;
+  std::string why_lost(const Peer& peer, Duration lost_after, TimePoint now) const;
   void begin_again_where_all_are_new(TimePoint now);
 
   const GroupEngineOptions options_;
