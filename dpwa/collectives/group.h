@@ -7,13 +7,11 @@
 #include <string>
 
 #include "dpwa/base/time.h"
+#include "interpolation/kernels/dtype.h"
 
 namespace dpwa::collectives {
 
-enum class NumberType : std::uint8_t { f32, f64, f16, bf16, i8, u8, i16, i32, i64 };
 enum class Reduction : std::uint8_t { sum, min, max, product };
-
-std::size_t bytes_of(NumberType type);
 
 // A member of the group has gone, or the group was aborted: it is of no further use.
 class GroupBroken : public std::runtime_error {
@@ -28,7 +26,7 @@ class GroupBroken : public std::runtime_error {
 
 // One member's end of a group whose members call the same operations in the same order, with equal
 // sizes where nothing else is said. Operations block. All members get the same bits: numbers are
-// combined in the order of ranks where no class says otherwise, f16 and bf16 in float.
+// combined in the order of ranks where no class says otherwise, float16 and bfloat16 in float32.
 //
 // One thread at a time; abort() and lost() any thread. Operations throw GroupBroken, within
 // milliseconds after an abort() of any member; what they wrote by then is undefined.
@@ -40,7 +38,7 @@ class Group {
   int size() const { return size_; }
 
   // Replaces every number by the combination of those of all members.
-  virtual void allreduce(std::span<std::byte> data, NumberType type, Reduction reduction) = 0;
+  virtual void allreduce(std::span<std::byte> data, DType type, Reduction reduction) = 0;
   // `all` has room for the `own` of every member, in the order of ranks.
   virtual void allgather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
   // Fills `data` with that of `root`.
