@@ -34,7 +34,7 @@ std::byte* map(const FileDescriptor& file, std::size_t data_bytes, int protectio
 }  // namespace
 
 std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, Access others,
-                                               const std::string& name) {
+                                               const std::string& name, Pages pages) {
   if (data_bytes > most_data_bytes) return nullptr;
   FileDescriptor file(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   const std::size_t bytes = Layout::file_bytes(data_bytes);
@@ -47,7 +47,7 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, Access ot
   const auto seal = [&](int all) { return ::fcntl(memory->descriptor(), F_ADD_SEALS, all) == 0; };
   const bool sealed = others == Access::read && seal(seals | F_SEAL_FUTURE_WRITE);
   if (!sealed && !seal(seals)) return nullptr;
-  touch_shared_pages(data, bytes);
+  if (pages == Pages::touched) touch_shared_pages(data, bytes);
   return memory;
 }
 

@@ -45,11 +45,14 @@ class MemoryFile {
   // The name for the snapshots of process `pid`. It appears only in /proc/PID/maps.
   static std::string name_of(std::int64_t pid);
 
-  // A zeroed file with every page touched, on huge pages where the system has them. `others`: what
-  // the kernel (from Linux 5.1 on) allows the processes that it is shared with. Null when the
-  // system refuses the file or the memory.
+  // A zeroed file, on huge pages where the system has them. `others`: what the kernel (from Linux
+  // 5.1 on) allows the processes that it is shared with. `pages`: touched now, or one by one as they
+  // are used; a page that the system then lacks ends the process. Null when the system refuses the
+  // file or the memory.
+  enum class Pages { touched, when_used };
   static std::shared_ptr<MemoryFile> create(std::size_t data_bytes, Access others = Access::read,
-                                            const std::string& name = name_of(own_pid()));
+                                            const std::string& name = name_of(own_pid()),
+                                            Pages pages = Pages::touched);
   // Maps the file of another process, or returns what is wrong with it, such as a size that does
   // not fit `data_bytes`. Closes the descriptor.
   static boost::system::result<std::shared_ptr<MemoryFile>, std::string> open(

@@ -1,0 +1,110 @@
+#include "dpwa/collectives/local_meeting.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/net/same_host/offer.h"
+
+namespace dpwa::collectives {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Before the name of the socket: what processes that can meet have in common. Names of abstract
+// sockets are those of a network namespace.
+std::string common_ground() {
+  std::array<char, 64> link{};
+  const ssize_t length = ::readlink("/proc/self/ns/net", link.data(), link.size());
+  return same_host::boot_id() + "/" + std::string(link.data(), length > 0 ? length : 0) + "/" +
+         std::to_string(::geteuid());
+}
+
+std::string_view ground_of(std::string_view invitation) {
+  return invitation.substr(0, invitation.rfind('/'));
+}
+
+std::string socket_of(std::string_view invitation) {
+  return std::string(invitation.substr(invitation.rfind('/') + 1));
+}
+
+std::string greeting(std::uint64_t group, int rank) {
+  return std::to_string(group) + " " + std::to_string(rank);
+}
+
+}  // namespace
+
+LocalMeeting::LocalMeeting() {
+  const std::string name = same_host::unique_socket_name();
+  listener_ = ipc::listen_at(name);
+  invitation_ = common_ground() + "/" + name;
+}
+
+bool LocalMeeting::are_local(std::span<const std::string> invitations) {
+  const std::string ground = common_ground();
+  for (const std::string& invitation : invitations) {
+    if (ground_of(invitation) != ground || same_host::boot_id().empty()) return false;
+  }
+  return true;
+}
+
+// Each sends its memory to those before it and gets theirs in turn. The kernel keeps what is sent
+// before the other one comes to accept it, so nobody waits in a circle.
+std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
+    std::span<const std::string> invitations, const LentMemory& own, const Terms& terms) {
+  const auto gives_up = [&terms] {
+    return terms.stop.stop_requested() || SteadyClock::now() >= terms.until;
+  };
+  const auto self = static_cast<std::size_t>(terms.rank);
+  const std::string own_greeting = greeting(terms.group, terms.rank);
+  std::vector<ipc::MessageSocket> sockets(invitations.size());
+  std::vector<FileDescriptor> files(invitations.size());
+
+  for (std::size_t rank = 0; rank < self; ++rank) {
+    auto socket = ipc::connect_to(socket_of(invitations[rank]));
+    if (!socket)
+      throw std::runtime_error("rank " + std::to_string(rank) + ": " + socket.error());
+    sockets[rank] = ipc::MessageSocket(*std::move(socket));
+    sockets[rank].send(own_greeting, own.file()->descriptor());
+  }
+  for (std::size_t missing = invitations.size() - self - 1; missing > 0;) {
+    if (gives_up()) throw std::runtime_error("not all ranks have come");
+    if (!ipc::is_readable(listener_.get())) {
+      ipc::wait_for_any({listener_.get()}, ipc::look_every);
+      continue;
+    }
+    ipc::MessageSocket socket(ipc::accept_from(listener_.get()));
+    FileDescriptor file;
+    const auto words = socket.receive(&file, gives_up);
+    std::size_t rank = 0;
+    const std::string prefix = std::to_string(terms.group) + " ";
+    if (!words || !words->starts_with(prefix)) continue;  // of another group
+    std::from_chars(words->data() + prefix.size(), words->data() + words->size(), rank);
+    if (rank <= self || rank >= invitations.size() || sockets[rank].is_open()) continue;
+    if (!socket.send(own_greeting, own.file()->descriptor())) continue;
+    sockets[rank] = std::move(socket);
+    files[rank] = std::move(file);
+    --missing;
+  }
+  ipc::stop_listening(listener_.get());
+  for (std::size_t rank = 0; rank < self; ++rank) {
+    const auto words = sockets[rank].receive(&files[rank], gives_up);
+    if (!words || *words != greeting(terms.group, static_cast<int>(rank)))
+      throw std::runtime_error("rank " + std::to_string(rank) + " does not come to this group");
+  }
+
+  std::vector<std::optional<Member>> members(invitations.size());
+  for (std::size_t rank = 0; rank < invitations.size(); ++rank) {
+    if (rank == self) continue;
+    auto memory = BorrowedMemory::open(std::move(files[rank]));
+    if (!memory) throw std::runtime_error("rank " + std::to_string(rank) + ": " + memory.error());
+    members[rank] = Member{*std::move(memory), std::move(sockets[rank])};
+  }
+  return members;
+}
+
+}  // namespace dpwa::collectives

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "dpwa/base/file_descriptor.h"
+#include "dpwa/base/time.h"
+#include "dpwa/collectives/lent_memory.h"
+#include "dpwa/ipc/unix_socket.h"
+
+namespace dpwa::collectives {
+
+// Where the members of a group that are on one host exchange the memory that they lend, over Unix
+// sockets between processes of one user. One thread.
+class LocalMeeting {
+ public:
+  LocalMeeting();  // throws std::system_error
+
+  // Tells the others where to come, in one line without spaces; from each member to all others, by
+  // other means.
+  const std::string& invitation() const { return invitation_; }
+  // Whether all are of processes of this host, this user and this network namespace.
+  static bool are_local(std::span<const std::string> invitations);
+
+  struct Member {
+    BorrowedMemory memory;
+    ipc::MessageSocket socket;  // at its end when the other process ends
+  };
+  struct Terms {
+    int rank = 0;
+    std::uint64_t group = 0;  // processes that name different ones do not meet
+    TimePoint until{};
+    std::stop_token stop{};
+  };
+  // The other members by rank; none at the own one. Throws std::runtime_error: one has not come, or
+  // does not fit.
+  std::vector<std::optional<Member>> meet(std::span<const std::string> invitations,
+                                          const LentMemory& own, const Terms& terms);
+
+ private:
+  FileDescriptor listener_;
+  std::string invitation_;
+};
+
+}  // namespace dpwa::collectives
