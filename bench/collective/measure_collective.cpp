@@ -99,7 +99,7 @@ class CollectiveNode : public TrainingNode {
  public:
   explicit CollectiveNode(const Json& job)
       : TrainingNode(job),
-        bare_(form_bare_group("gloo", job.at("rank"), job.at("nodes"), job.at("store_port"))),
+        bare_(form_bare_group("dpwa", job.at("rank"), job.at("nodes"), job.at("store_port"))),
         flat_(at::full({facts().at("parameters").get<std::int64_t>()}, 0.F)) {}
 
   Json answer(const Json& command) override {

@@ -19,13 +19,14 @@ constexpr std::array<BackendInfo, 4> all = {{
     {Backend::null, ""},
 }};
 
-// The engines of backend collective, except `auto`, which means gloo.
+// The engines of backend collective, except `auto`, which means dpwa.
 struct EngineInfo {
   CollectiveEngine engine;
   std::string_view absent;  // why this build lacks it; empty: it has it
 };
 
-constexpr std::array<EngineInfo, 3> all_engines = {{
+constexpr std::array<EngineInfo, 4> all_engines = {{
+    {CollectiveEngine::dpwa, ""},
     {CollectiveEngine::gloo, DPWA_ENGINE_GLOO_ABSENT},
     {CollectiveEngine::nccl, DPWA_ENGINE_NCCL_ABSENT},
     {CollectiveEngine::mpi, DPWA_ENGINE_MPI_ABSENT},
@@ -34,13 +35,13 @@ constexpr std::array<EngineInfo, 3> all_engines = {{
 void require_engine(const Config& config) {
   const CollectiveEngine asked = config.collective.engine;
   const CollectiveEngine engine =
-      asked == CollectiveEngine::automatic ? CollectiveEngine::gloo : asked;
+      asked == CollectiveEngine::automatic ? CollectiveEngine::dpwa : asked;
   const auto* const info = std::ranges::find(all_engines, engine, &EngineInfo::engine);
   if (info->absent.empty()) return;
   std::string accepted;
   for (const EngineInfo& other : all_engines) {
     if (!other.absent.empty()) continue;
-    if (other.engine == CollectiveEngine::gloo) accepted = "auto";
+    if (other.engine == CollectiveEngine::dpwa) accepted = "auto";
     accepted.append(accepted.empty() ? "" : ", ").append(config::name_of(other.engine));
   }
   fail_at_key(config, "collective.engine",

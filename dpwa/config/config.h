@@ -58,7 +58,7 @@ struct GossipConfig : PullOptions, StalenessOptions, StartOptions {
   MembershipOptions membership;
 };
 
-enum class CollectiveEngine { automatic, gloo, nccl, mpi };
+enum class CollectiveEngine { automatic, dpwa, gloo, nccl, mpi };
 enum class OnLostRank { stop, shrink, gossip };
 enum class Minority { stop, gossip };
 

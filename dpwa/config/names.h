@@ -27,6 +27,7 @@ inline constexpr Word<DistancePolicy> distance_words[] = {{"off", DistancePolicy
                                                           {"clip", DistancePolicy::clip},
                                                           {"refuse", DistancePolicy::refuse}};
 inline constexpr Word<CollectiveEngine> engine_words[] = {{"auto", CollectiveEngine::automatic},
+                                                          {"dpwa", CollectiveEngine::dpwa},
                                                           {"gloo", CollectiveEngine::gloo},
                                                           {"nccl", CollectiveEngine::nccl},
                                                           {"mpi", CollectiveEngine::mpi}};

@@ -173,6 +173,10 @@ void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
 
 void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
                   const std::vector<at::Tensor>& tensors) {
+  if (group.ends_waits()) {
+    work->wait();
+    return;
+  }
   using Clock = std::chrono::steady_clock;
   const bool in_host_memory = std::ranges::all_of(tensors, &at::Tensor::is_cpu);
   std::chrono::microseconds pause = shortest_pause;

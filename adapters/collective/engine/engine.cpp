@@ -5,16 +5,20 @@
 namespace dpwa::collective {
 
 std::vector<EngineSupport> known_engines() {
-  return {{EngineKind::gloo, "gloo", gloo_engine::absent()},
+  return {{EngineKind::dpwa, "dpwa", dpwa_engine::absent()},
+          {EngineKind::gloo, "gloo", gloo_engine::absent()},
           {EngineKind::nccl, "nccl", nccl_engine::absent()},
           {EngineKind::mpi, "mpi", mpi_engine::absent()}};
 }
 
 std::unique_ptr<Engine> make_engine(EngineKind kind) {
-  if (kind == EngineKind::automatic) kind = EngineKind::gloo;
+  if (kind == EngineKind::automatic) kind = EngineKind::dpwa;
   std::unique_ptr<Engine> engine;
   switch (kind) {
     case EngineKind::automatic:
+    case EngineKind::dpwa:
+      engine = dpwa_engine::make();
+      break;
     case EngineKind::gloo:
       engine = gloo_engine::make();
       break;
@@ -32,7 +36,7 @@ std::unique_ptr<Engine> make_engine(EngineKind kind) {
       wanted = known.name;
       reason = known.absent;
     } else if (known.absent.empty()) {
-      if (known.kind == EngineKind::gloo) accepted = "auto";
+      if (known.kind == EngineKind::dpwa) accepted = "auto";
       accepted += (accepted.empty() ? "" : ", ") + known.name;
     }
   }

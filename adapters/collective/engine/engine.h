@@ -19,7 +19,7 @@ class Store;
 
 namespace dpwa::collective {
 
-// automatic: the engine for tensors in the memory of the CPU, which is Gloo.
+// automatic: the project's own.
 using EngineKind = CollectiveEngine;
 
 // One member's view of a group that is to be formed.
@@ -54,6 +54,8 @@ struct Connection {
   std::function<std::optional<int>()> lost_rank;
   // abort() that tells the others which rank is to blame; null: the engine cannot.
   std::function<void(int)> abandon{};
+  // Whether abort() and abandon() end each wait of this process for an operation.
+  bool ends_waits = false;
 };
 
 // A c10d back end, which carries out the operations. Stateless; any thread.
@@ -89,6 +91,11 @@ std::unique_ptr<Engine> make_engine(EngineKind kind);
 
 // Each engine's source defines these functions. If an engine cannot be built, they come from
 // absent.cpp.in. absent(): the reason; empty: the engine is there. make(): null if it is absent.
+namespace dpwa::collective::dpwa_engine {
+std::string absent();
+std::unique_ptr<Engine> make();
+}  // namespace dpwa::collective::dpwa_engine
+
 namespace dpwa::collective::gloo_engine {
 std::string absent();
 std::unique_ptr<Engine> make();

@@ -74,16 +74,17 @@ TEST_CASE("a process that sees no GPU gets one line instead of NCCL") {
   CHECK(error.reason() == "this process sees no GPU; accepted: engine gloo");
 }
 
-TEST_CASE("this build has Gloo, and says why it lacks the other engines") {
+TEST_CASE("this build has its own engine and Gloo, and says why it lacks the other engines") {
   CHECK(make_engine(EngineKind::gloo)->name() == "gloo");
-  CHECK(make_engine(EngineKind::automatic)->name() == "gloo");
+  CHECK(make_engine(EngineKind::dpwa)->name() == "dpwa");
+  CHECK(make_engine(EngineKind::automatic)->name() == "dpwa");
   for (const auto& known : known_engines()) {
     CAPTURE(known.name);
     if (known.absent.empty()) continue;
     const auto error = error_of([&] { make_engine(known.kind); });
     CHECK(error.failure() == Failure::usage);
     CHECK(error.engine() == known.name);
-    CHECK(error.reason().starts_with(known.absent + "; accepted: auto, gloo"));
+    CHECK(error.reason().starts_with(known.absent + "; accepted: auto, dpwa, gloo"));
   }
 }
 

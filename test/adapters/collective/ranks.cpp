@@ -1,4 +1,5 @@
 #include "test/adapters/collective/ranks.h"
+#include "test/adapters/collective/tested_engine.h"
 
 #include "test/support/eventually.h"
 
@@ -8,7 +9,7 @@ using namespace collective;
 
 void with_ranks(int size, const std::function<void(Rank&)>& body,
                 const std::function<void(GroupOptions&)>& adjust) {
-  const std::shared_ptr<const Engine> engine = make_engine(EngineKind::gloo);
+  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
   constexpr std::chrono::seconds limit(20);
   const auto host = Rendezvous::listen("127.0.0.1", limit);
   at_once(static_cast<std::size_t>(size), [&](std::size_t index) {

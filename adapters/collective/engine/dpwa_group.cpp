@@ -1,0 +1,257 @@
+#include "adapters/collective/engine/dpwa_group.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace dpwa::collective {
+namespace {
+
+using collectives::Group;
+
+// Smaller ones are over before another thread has been woken for them.
+constexpr std::size_t large_bytes = std::size_t{256} << 10;
+
+}  // namespace
+
+DpwaGroup::DpwaGroup(std::unique_ptr<Group> group, Allocate allocate, Sockets sockets,
+                     std::function<void()> on_broken)
+    : Backend(group->rank(), group->size()),
+      group_(std::move(group)),
+      allocate_(std::move(allocate)),
+      queue_(std::make_shared<OperationQueue>()),
+      on_broken_(std::move(on_broken)),
+      ends_(std::make_unique<collectives::EndWatch>(std::move(sockets),
+                                                    [this](int rank) { ended(rank); })) {}
+
+DpwaGroup::~DpwaGroup() {
+  abort();
+  ends_.reset();
+  queue_->end();
+}
+
+void DpwaGroup::setTimeout(std::chrono::milliseconds timeout) {
+  group_->set_timeout(timeout);
+}
+
+bool DpwaGroup::supportsTensorAlloc(c10::DeviceIndex device) {
+  return allocate_ != nullptr && device < 0;
+}
+
+at::Tensor DpwaGroup::allocateTensor(long size, at::TensorOptions options) {
+  const std::size_t bytes =
+      static_cast<std::size_t>(size) * c10::elementSize(c10::typeMetaToScalarType(options.dtype()));
+  auto memory = allocate_ && options.device().is_cpu() ? allocate_(bytes) : nullptr;
+  if (!memory) return at::empty({size}, options);
+  void* const data = memory.get();
+  return at::from_blob(data, {size}, [memory = std::move(memory)](void*) {}, options);
+}
+
+DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::size_t bytes,
+                                    Perform perform) {
+  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(results));
+  const auto task = std::make_shared<DpwaWork::Task>(work, *group_, std::move(perform));
+  work->begins_as(queue_, task);
+  queue_->add(task, bytes >= large_bytes);
+  return work;
+}
+
+void DpwaGroup::reduce_in_place(Group& group, const at::Tensor& tensor,
+                                const c10d::ReduceOp& reduction) const {
+  const at::Tensor host = on_host(tensor);
+  group.allreduce(memory_of(host), number_type_of(host), group_reduction_of(reduction));
+  if (reduction == c10d::ReduceOp::AVG) host.div_(getSize());
+  give_back(host, tensor);
+}
+
+DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  require_reducible(tensors, options.reduceOp);
+  return start(c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
+               [this, tensors, reduction = options.reduceOp](Group& group) {
+                 for (const at::Tensor& tensor : tensors)
+                   reduce_in_place(group, tensor, reduction);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(
+    Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+  return allreduce(tensors, options);
+}
+
+// The others' tensors stay as they are.
+DpwaGroup::WorkPtr DpwaGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  const at::Tensor tensor = only_one(tensors);
+  require_reducible(tensors, options.reduceOp);
+  const bool is_root = options.rootRank == getRank();
+  return start(c10d::OpType::REDUCE, tensors, tensor.nbytes(),
+               [this, tensor, is_root, reduction = options.reduceOp](Group& group) {
+                 reduce_in_place(group, is_root ? tensor : tensor.clone(), reduction);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  require_contiguous(tensors);
+  const auto root = static_cast<int>(options.rootRank);
+  return start(c10d::OpType::BROADCAST, tensors, total_bytes(tensors),
+               [tensors, root](Group& group) {
+                 for (const at::Tensor& tensor : tensors) {
+                   const at::Tensor host = on_host(tensor);
+                   group.broadcast(memory_of(host), root);
+                   give_back(host, tensor);
+                 }
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                              const c10d::AllgatherOptions&) {
+  require_contiguous({output, input});
+  if (output.nbytes() != input.nbytes() * static_cast<std::size_t>(getSize()))
+    refuse("the results of all do not fit");
+  return start(c10d::OpType::_ALLGATHER_BASE, {output}, output.nbytes(),
+               [output, input](Group& group) {
+                 const at::Tensor all = on_host(output);
+                 group.allgather(memory_of(on_host(input)), memory_of(all));
+                 give_back(all, output);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                        const c10d::AllgatherOptions&) {
+  const at::Tensor input = only_one(inputs);
+  const Tensors results = all_of(outputs, getSize());
+  require_contiguous(results);
+  for (const at::Tensor& output : results) {
+    if (output.nbytes() != input.nbytes()) refuse("the outputs must have the size of the input");
+  }
+  return start(c10d::OpType::ALLGATHER, results, input.nbytes() * results.size(),
+               [input, results](Group& group) {
+                 const at::Tensor all = empty_row(input.nbytes() * results.size());
+                 group.allgather(memory_of(row_of(input)), memory_of(all));
+                 take_from_row(all, results);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                     const c10d::GatherOptions& options) {
+  const at::Tensor input = only_one(inputs);
+  const bool is_root = options.rootRank == getRank();
+  const Tensors results = is_root ? all_of(outputs, getSize()) : Tensors{};
+  require_contiguous(results);
+  const auto root = static_cast<std::size_t>(options.rootRank);
+  return start(c10d::OpType::GATHER, results, input.nbytes(), [=](Group& group) {
+    std::vector<std::size_t> sent(static_cast<std::size_t>(group.size()));
+    sent[root] = input.nbytes();
+    std::vector<std::size_t> received(sent.size(), is_root ? input.nbytes() : 0);
+    const at::Tensor all = empty_row(total_bytes(results));
+    group.alltoall(memory_of(row_of(input)), sent, memory_of(all), received);
+    take_from_row(all, results);
+  });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                      const c10d::ScatterOptions& options) {
+  const at::Tensor output = only_one(outputs);
+  require_contiguous(outputs);
+  const bool is_root = options.rootRank == getRank();
+  const Tensors rows = is_root ? all_of(inputs, getSize()) : Tensors{};
+  const auto root = static_cast<std::size_t>(options.rootRank);
+  return start(c10d::OpType::SCATTER, outputs, output.nbytes(), [=](Group& group) {
+    const auto size = static_cast<std::size_t>(group.size());
+    std::vector<std::size_t> received(size);
+    received[root] = output.nbytes();
+    const at::Tensor all = is_root ? row_of_all(rows) : empty_row(0);
+    const at::Tensor own = empty_row(output.nbytes());
+    group.alltoall(memory_of(all), is_root ? bytes_of_each(rows) : std::vector<std::size_t>(size),
+                   memory_of(own), received);
+    take_from_row(own, {output});
+  });
+}
+
+// The whole is reduced, and each takes its rows.
+DpwaGroup::WorkPtr DpwaGroup::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                   const c10d::ReduceScatterOptions& options) {
+  require_contiguous({output, input});
+  if (input.nbytes() != output.nbytes() * static_cast<std::size_t>(getSize()) ||
+      input.scalar_type() != output.scalar_type())
+    refuse("the input must have rows of the output for each rank");
+  require_reducible({input}, options.reduceOp);
+  return start(c10d::OpType::_REDUCE_SCATTER_BASE, {output}, input.nbytes(),
+               [this, output, input, reduction = options.reduceOp](Group& group) {
+                 const at::Tensor all = input.clone();
+                 reduce_in_place(group, all, reduction);
+                 output.view({-1}).copy_(
+                     all.view({-1}).narrow(0, getRank() * output.numel(), output.numel()));
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                             const c10d::ReduceScatterOptions& options) {
+  at::Tensor output = only_one(outputs);
+  Tensors rows;
+  for (const at::Tensor& input : all_of(inputs, getSize())) rows.push_back(input.reshape({-1}));
+  at::Tensor all = at::cat(rows);
+  return _reduce_scatter_base(output, all, options);
+}
+
+DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                            std::vector<std::int64_t>& received,
+                                            std::vector<std::int64_t>& sent,
+                                            const c10d::AllToAllOptions&) {
+  require_contiguous({output, input});
+  const auto to_me = bytes_by_rank(output, received, getSize());
+  const auto to_others = bytes_by_rank(input, sent, getSize());
+  return start(c10d::OpType::ALLTOALL_BASE, {output}, output.nbytes() + input.nbytes(),
+               [output, input, to_me, to_others](Group& group) {
+                 const at::Tensor into = on_host(output);
+                 group.alltoall(memory_of(on_host(input)), to_others, memory_of(into), to_me);
+                 give_back(into, output);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::alltoall(Tensors& outputs, Tensors& inputs,
+                                       const c10d::AllToAllOptions&) {
+  const auto members = static_cast<std::size_t>(getSize());
+  if (outputs.size() != members || inputs.size() != members)
+    refuse("an input and an output for each rank are needed");
+  require_contiguous(outputs);
+  return start(c10d::OpType::ALLTOALL, outputs, total_bytes(inputs),
+               [outputs, inputs](Group& group) {
+                 const at::Tensor into = empty_row(total_bytes(outputs));
+                 group.alltoall(memory_of(row_of_all(inputs)), bytes_of_each(inputs),
+                                memory_of(into), bytes_of_each(outputs));
+                 take_from_row(into, outputs);
+               });
+}
+
+DpwaGroup::WorkPtr DpwaGroup::barrier(const c10d::BarrierOptions&) {
+  return start(c10d::OpType::BARRIER, {}, 0, [](Group& group) { group.barrier(); });
+}
+
+void DpwaGroup::shutdown() {
+  if (left_.exchange(true)) return;
+  ends_->say_farewell();
+  queue_->fail(std::make_exception_ptr(std::runtime_error("the group was left")));
+}
+
+// Of several members that end the first one is to blame, for whose sake the others have left.
+void DpwaGroup::ended(int rank) {
+  const int lost = group_->lost();
+  abandon(lost >= 0 ? lost : rank);
+}
+
+void DpwaGroup::abandon(int rank) {
+  if (left_.exchange(true)) return;
+  group_->abort(rank);
+  queue_->fail(std::make_exception_ptr(std::runtime_error("the group was left")));
+  if (on_broken_) on_broken_();
+}
+
+std::optional<int> DpwaGroup::lost_rank() const {
+  const int lost = group_->lost();
+  return lost < 0 ? std::nullopt : std::optional(lost);
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <utility>
+#include <vector>
+
+#include "adapters/collective/engine/dpwa_work.h"
+#include "adapters/collective/engine/group_tensors.h"
+#include "adapters/collective/engine/operation_queue.h"
+#include "dpwa/collectives/end_watch.h"
+#include "dpwa/collectives/group.h"
+#include "dpwa/ipc/unix_socket.h"
+
+namespace dpwa::collective {
+
+// A c10d back end over the project's own groups (dpwa/collectives). It has the operations that c10d
+// names but for send and recv, for contiguous tensors; those of other devices travel through host
+// memory. Large ones are performed on a thread of their own, while the caller goes on; small ones
+// by the thread that waits for them.
+class DpwaGroup final : public c10d::Backend {
+ public:
+  // Memory in which the group finds tensors without copying them. Null: there is none.
+  using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
+
+  using Sockets = std::vector<std::pair<int, ipc::MessageSocket>>;
+
+  // `sockets`: whose ends are those of the members. `on_broken`: see GroupOptions.
+  DpwaGroup(std::unique_ptr<collectives::Group> group, Allocate allocate, Sockets sockets,
+            std::function<void()> on_broken);
+  ~DpwaGroup() override;
+
+  const std::string getBackendName() const override { return "dpwa"; }
+  void setTimeout(std::chrono::milliseconds timeout) override;
+  bool supportsTensorAlloc(c10::DeviceIndex device) override;
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override;
+
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPtr allreduce_coalesced(Tensors& tensors,
+                              const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                    const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                 const c10d::GatherOptions& options) override;
+  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                  const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                         const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& received,
+                        std::vector<std::int64_t>& sent,
+                        const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
+                   const c10d::AllToAllOptions& options) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+
+  void abort() override { abandon(-1); }
+  void shutdown() override;
+  // The same, because this rank is lost, which the others are told.
+  void abandon(int rank);
+  std::optional<int> lost_rank() const;
+
+ private:
+  using Perform = DpwaWork::Perform;
+  void ended(int rank);
+  WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform);
+  void reduce_in_place(collectives::Group& group, const at::Tensor& tensor,
+                       const c10d::ReduceOp& reduction) const;
+
+  const std::unique_ptr<collectives::Group> group_;
+  const Allocate allocate_;
+  const std::shared_ptr<OperationQueue> queue_;
+  const std::function<void()> on_broken_;
+  std::atomic<bool> left_ = false;
+  std::unique_ptr<collectives::EndWatch> ends_;
+};
+
+}  // namespace dpwa::collective

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+#include <vector>
+
+#include "adapters/collective/engine/group_tensors.h"
+#include "adapters/collective/engine/operation_queue.h"
+#include "dpwa/collectives/group.h"
+
+namespace dpwa::collective {
+
+// An operation as c10d sees it. The queue holds it until it has ended.
+class DpwaWork final : public c10d::Work {
+ public:
+  using Perform = std::function<void(collectives::Group&)>;
+
+  class Task final : public Operation {
+   public:
+    Task(c10::intrusive_ptr<DpwaWork> work, collectives::Group& group, Perform perform)
+        : work_(std::move(work)), group_(group), perform_(std::move(perform)) {}
+
+   private:
+    void perform() override { perform_(group_); }
+    void ended(const std::exception_ptr& problem) override {
+      perform_ = nullptr;
+      std::exchange(work_, nullptr)->end(problem);
+    }
+
+    c10::intrusive_ptr<DpwaWork> work_;
+    collectives::Group& group_;
+    Perform perform_;
+  };
+
+  DpwaWork(int rank, c10d::OpType type, Tensors results)
+      : Work(rank, type), results_(std::move(results)) {}
+
+  void begins_as(const std::shared_ptr<OperationQueue>& queue,
+                 const std::shared_ptr<Operation>& task) {
+    queue_ = queue;
+    task_ = task;
+  }
+
+  std::vector<at::Tensor> result() override { return results_; }
+  // Whoever asks may wait without a call of wait().
+  bool isCompleted() override {
+    if (!task_->has_ended()) queue_->begin(*task_);
+    return c10d::Work::isCompleted();
+  }
+  bool wait(std::chrono::milliseconds timeout) override {
+    if (timeout == kNoTimeout) {
+      queue_->finish(*task_);
+    } else {
+      queue_->begin(*task_);
+      if (!queue_->wait(*task_, std::chrono::steady_clock::now() + timeout))
+        throw std::runtime_error("engine dpwa: the operation has not ended in time");
+    }
+    if (exception()) std::rethrow_exception(exception());
+    return true;
+  }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!future_)
+        future_ = c10::make_intrusive<c10::ivalue::Future>(
+            c10::ListType::create(c10::TensorType::get()));
+      future = future_;
+      if (completed_) complete(future);
+    }
+    queue_->begin(*task_);
+    return future;
+  }
+
+ private:
+  void end(const std::exception_ptr& problem) {
+    finish(problem);
+    const std::lock_guard lock(mutex_);
+    if (future_) complete(future_);
+  }
+  // With the mutex.
+  void complete(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
+    if (future->completed()) return;
+    if (exception_) {
+      future->setError(exception_);
+    } else {
+      future->markCompleted(c10::IValue(results_));
+    }
+  }
+
+  const Tensors results_;
+  std::shared_ptr<OperationQueue> queue_;
+  std::shared_ptr<Operation> task_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace dpwa::collective

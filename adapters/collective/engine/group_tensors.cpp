@@ -1,0 +1,152 @@
+#include "adapters/collective/engine/group_tensors.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <numeric>
+#include <stdexcept>
+
+namespace dpwa::collective {
+
+
+
+void refuse(const std::string& what) {
+  throw std::invalid_argument("engine dpwa: " + what);
+}
+
+DType number_type_of(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return DType::float32;
+    case at::kDouble:
+      return DType::float64;
+    case at::kHalf:
+      return DType::float16;
+    case at::kBFloat16:
+      return DType::bfloat16;
+    case at::kLong:
+      return DType::int64;
+    case at::kInt:
+      return DType::int32;
+    case at::kShort:
+      return DType::int16;
+    case at::kChar:
+      return DType::int8;
+    case at::kByte:
+      return DType::uint8;
+    case at::kBool:
+      return DType::boolean;
+    default:
+      refuse(std::string("tensors of type ") + c10::toString(tensor.scalar_type()) +
+             " are not reduced");
+  }
+}
+
+collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation) {
+  switch (operation) {
+    case c10d::ReduceOp::SUM:
+    case c10d::ReduceOp::AVG:
+      return collectives::Reduction::sum;
+    case c10d::ReduceOp::MIN:
+      return collectives::Reduction::min;
+    case c10d::ReduceOp::MAX:
+      return collectives::Reduction::max;
+    case c10d::ReduceOp::PRODUCT:
+      return collectives::Reduction::product;
+    default:
+      refuse("accepted reductions: sum, average, min, max, product");
+  }
+}
+
+void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation) {
+  require_contiguous(tensors);
+  group_reduction_of(operation);
+  for (const at::Tensor& tensor : tensors) {
+    number_type_of(tensor);
+    if (operation == c10d::ReduceOp::AVG && !at::isFloatingType(tensor.scalar_type()))
+      refuse("an average needs a floating-point type");
+  }
+}
+
+void require_contiguous(const Tensors& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.is_contiguous()) refuse("tensors must be contiguous");
+  }
+}
+
+const at::Tensor& only_one(const Tensors& tensors) {
+  if (tensors.size() != 1) refuse("one tensor is needed");
+  return tensors.front();
+}
+
+const Tensors& all_of(const std::vector<Tensors>& tensors, int size) {
+  if (tensors.size() != 1 || tensors[0].size() != static_cast<std::size_t>(size))
+    refuse("a tensor of each rank is needed");
+  return tensors.front();
+}
+
+std::span<std::byte> memory_of(const at::Tensor& tensor) {
+  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+std::size_t total_bytes(const Tensors& tensors) {
+  std::size_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
+  return bytes;
+}
+
+std::vector<std::size_t> bytes_of_each(const Tensors& tensors) {
+  std::vector<std::size_t> bytes;
+  for (const at::Tensor& tensor : tensors) bytes.push_back(tensor.nbytes());
+  return bytes;
+}
+
+std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
+                                       const std::vector<std::int64_t>& rows, int size) {
+  const auto members = static_cast<std::size_t>(size);
+  const std::int64_t all = tensor.dim() == 0 ? 1 : tensor.size(0);
+  if (rows.empty()) {
+    if (all % size != 0) refuse("the rows do not divide by the number of ranks");
+    return std::vector<std::size_t>(members, tensor.nbytes() / members);
+  }
+  if (rows.size() != members || std::accumulate(rows.begin(), rows.end(), std::int64_t{0}) != all)
+    refuse("the numbers of rows do not fit");
+  std::vector<std::size_t> bytes;
+  for (const std::int64_t count : rows)
+    bytes.push_back(all == 0 ? 0 : tensor.nbytes() / static_cast<std::size_t>(all) *
+                                       static_cast<std::size_t>(count));
+  return bytes;
+}
+
+at::Tensor on_host(const at::Tensor& tensor) {
+  return tensor.is_cpu() ? tensor : tensor.cpu();
+}
+
+void give_back(const at::Tensor& host, const at::Tensor& tensor) {
+  if (!host.is_same(tensor)) tensor.copy_(host);
+}
+
+at::Tensor row_of(const at::Tensor& tensor) {
+  return on_host(tensor).contiguous().view({-1}).view(at::kByte);
+}
+
+at::Tensor row_of_all(const Tensors& tensors) {
+  Tensors rows;
+  for (const at::Tensor& tensor : tensors) rows.push_back(row_of(tensor));
+  return at::cat(rows);
+}
+
+at::Tensor empty_row(std::size_t bytes) {
+  return at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
+}
+
+void take_from_row(const at::Tensor& row, const Tensors& tensors) {
+  std::int64_t from = 0;
+  for (const at::Tensor& tensor : tensors) {
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    tensor.view({-1}).view(at::kByte).copy_(row.narrow(0, from, bytes));
+    from += bytes;
+  }
+}
+
+}  // namespace dpwa::collective

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <vector>
+
+#include "dpwa/collectives/group.h"
+
+// Tensors as the operations of dpwa/collectives see them: bytes in host memory.
+namespace dpwa::collective {
+
+using Tensors = std::vector<at::Tensor>;
+
+// Each throws std::invalid_argument where a tensor or an option does not fit.
+[[noreturn]] void refuse(const std::string& what);
+DType number_type_of(const at::Tensor& tensor);
+collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation);
+void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation);
+void require_contiguous(const Tensors& tensors);
+const at::Tensor& only_one(const Tensors& tensors);
+// Those of each rank.
+const Tensors& all_of(const std::vector<Tensors>& tensors, int size);
+
+// Of a contiguous tensor.
+std::span<std::byte> memory_of(const at::Tensor& tensor);
+std::size_t total_bytes(const Tensors& tensors);
+std::vector<std::size_t> bytes_of_each(const Tensors& tensors);
+// Bytes for or from each rank, from numbers of rows; without these: the same to each.
+std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
+                                       const std::vector<std::int64_t>& rows, int size);
+
+// The tensor, or its copy in host memory; and the way back.
+at::Tensor on_host(const at::Tensor& tensor);
+void give_back(const at::Tensor& host, const at::Tensor& tensor);
+
+// A row of bytes in host memory: of a tensor, which it may share; of several, one after the other.
+at::Tensor row_of(const at::Tensor& tensor);
+at::Tensor row_of_all(const Tensors& tensors);
+at::Tensor empty_row(std::size_t bytes);
+void take_from_row(const at::Tensor& row, const Tensors& tensors);
+
+}  // namespace dpwa::collective
