@@ -158,6 +158,17 @@ asio::awaitable<void> Stream::finish() {
   }
 }
 
+Stream::Released Stream::release() {
+  Released released{FileDescriptor(socket_.release()), nullptr};
+  if (tls_) {
+    released.tls = tls_->release();
+    released.tls->receive_from([descriptor = released.socket.get()] { return descriptor; });
+    tls_.reset();
+  }
+  low_water_ = 1;
+  return released;
+}
+
 void Stream::close() {
   error_code ignored;
   socket_.close(ignored);

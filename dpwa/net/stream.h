@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/net/failure.h"
 
 namespace dpwa {
@@ -22,6 +23,7 @@ class TlsContext;
 
 namespace dpwa::net {
 
+class TlsRecords;
 class TlsSession;
 
 // Where frames come from.
@@ -73,6 +75,14 @@ class Stream final : public ByteSource {
   // Called after the last write: announces the end, and reads what the other end still sends, up to
   // a bound, until it closes. Closing at once could lose the last bytes on their way to it.
   boost::asio::awaitable<void> finish();
+
+  // The connection without the stream, which is closed from now on: to be read and written without
+  // the reactor. No read or write is under way.
+  struct Released {
+    FileDescriptor socket;
+    std::unique_ptr<TlsRecords> tls;  // null: plain TCP
+  };
+  Released release();
 
   bool is_open() const { return socket_.is_open(); }
   void close();
