@@ -301,6 +301,8 @@ void GroupFormer::begin(const State& state, const GroupMembers& members, const s
   options.names = names_of(members);
   options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
+  options.security = local_.security;
+  options.same_host = config_.transport.same_host;
   // The watch decides whether a late rank is lost (Lateness in lateness.h).
   options.timeout = std::chrono::hours(24);
   log(LogLevel::debug, "collective",

@@ -102,7 +102,7 @@ std::string server_lines(const ClusterTemplate& wanted) {
 std::string value_of(const KeySection& section, const Key& key, const ClusterTemplate& wanted) {
   const std::string path = config::path_of(section, key);
   if (path == "backend") return wanted.backend;
-  return wanted.plaintext && path == "collective.plaintext" ? "true" : key.default_value;
+  return key.default_value;
 }
 
 void add_section(std::string& text, const KeySection& section, const ClusterTemplate& wanted,

@@ -20,7 +20,6 @@ struct ClusterTemplate {
   unsigned servers = 0;           // of backend kvstore, dealt out to the hosts in turn
   std::uint16_t server_port = 0;  // of the first server of each host; its others follow
   bool psk = false;               // security: {mode: psk}
-  bool plaintext = false;         // of the gradients of backend collective, beside psk
   bool insecure = false;          // state the security mode, which hosts beyond loopback need
 };
 

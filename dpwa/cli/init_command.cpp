@@ -51,7 +51,6 @@ struct InitOptions {
   std::string backend = "gossip";
   unsigned servers = 0;  // 0: not given
   std::string security;  // empty: psk where a host is beyond loopback
-  bool plaintext = false;
   bool force = false;
 };
 
@@ -142,8 +141,6 @@ Plan plan(const InitOptions& options) {
                                               " hosts; accepted: at least one for each");
   }
   wanted.backend = options.backend;
-  if (const auto problem = family_problem(hosts); problem && wanted.backend == "collective")
-    throw CLI::ValidationError("--hosts", problem->text);
   if (wanted.backend == "kvstore") {
     wanted.servers = options.servers > 0 ? options.servers : std::max(default_servers, count);
   } else if (options.servers > 0) {
@@ -163,17 +160,6 @@ Plan plan(const InitOptions& options) {
   const bool beyond = !planned.beyond.empty();
   wanted.psk = options.security == "psk" || (options.security.empty() && beyond);
   wanted.insecure = beyond && !wanted.psk;
-  wanted.plaintext = options.plaintext;
-  if (options.plaintext && wanted.backend != "collective") {
-    throw CLI::ValidationError("--plaintext", "backend " + wanted.backend +
-                                                  " encrypts all; accepted: --backend collective");
-  }
-  if (beyond && wanted.psk && wanted.backend == "collective" && !options.plaintext) {
-    throw CLI::ValidationError("--backend",
-                               "the gradients of collective travel unencrypted, also with psk; "
-                               "accepted: --plaintext, or --security insecure, on a network that "
-                               "is trusted");
-  }
   // The processors of another machine are unknown here.
   const LocalMachine machine;
   if (std::ranges::all_of(hosts, [&](const NodeEntry& host) { return machine.hosts(host); })) {
@@ -280,8 +266,6 @@ void add_init_command(CLI::App& parent, CommandContext& context) {
       ->add_option("--security", options->security,
                    "security.mode of the nodes; default psk, on loopback insecure")
       ->check(one_of({"insecure", "psk"}));
-  command->add_flag("--plaintext", options->plaintext,
-                    "Let the gradients of backend collective travel unencrypted beside psk");
   command->add_flag("--force", options->force, "Replace the file if it exists");
   command->callback([options, nodes, port, &context] {
     options->nodes_given = nodes->count() > 0;

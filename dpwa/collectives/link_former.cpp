@@ -25,6 +25,7 @@
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/network.h"
 #include "dpwa/net/stream.h"
+#include "dpwa/net/tls_records.h"
 
 namespace dpwa::collectives {
 

@@ -24,10 +24,6 @@ std::string common_ground() {
          std::to_string(::geteuid());
 }
 
-std::string_view ground_of(std::string_view invitation) {
-  return invitation.substr(0, invitation.rfind('/'));
-}
-
 std::string socket_of(std::string_view invitation) {
   return std::string(invitation.substr(invitation.rfind('/') + 1));
 }
@@ -44,12 +40,8 @@ LocalMeeting::LocalMeeting() {
   invitation_ = common_ground() + "/" + name;
 }
 
-bool LocalMeeting::are_local(std::span<const std::string> invitations) {
-  const std::string ground = common_ground();
-  for (const std::string& invitation : invitations) {
-    if (ground_of(invitation) != ground || same_host::boot_id().empty()) return false;
-  }
-  return true;
+std::string LocalMeeting::ground_of(const std::string& invitation) {
+  return invitation.substr(0, invitation.rfind('/'));
 }
 
 // Each sends its memory to those before it and gets theirs in turn. The kernel keeps what is sent

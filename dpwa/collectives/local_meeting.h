@@ -23,8 +23,9 @@ class LocalMeeting {
   // Tells the others where to come, in one line without spaces; from each member to all others, by
   // other means.
   const std::string& invitation() const { return invitation_; }
-  // Whether all are of processes of this host, this user and this network namespace.
-  static bool are_local(std::span<const std::string> invitations);
+  // What the invitations of processes that can share memory have in common: those of one user, host
+  // and network namespace.
+  static std::string ground_of(const std::string& invitation);
 
   struct Member {
     BorrowedMemory memory;

@@ -42,6 +42,20 @@ SharedGroup::SharedGroup(int rank, std::shared_ptr<LentMemory> own,
       others_(std::move(others)),
       wait_(rank, own_->board(), boards_of(own_, others_), processors) {}
 
+SharedGroup::~SharedGroup() {
+  if (ends_ && !is_broken()) ends_->say_farewell();
+}
+
+// Of several members that end the first one is to blame, for whose sake the others have left.
+void SharedGroup::watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
+                        std::function<void(int)> on_broken) {
+  ends_ = std::make_unique<EndWatch>(
+      std::move(sockets), [this, on_broken = std::move(on_broken)](int rank) {
+        if (!is_broken()) wait_.break_off(rank);
+        if (on_broken) on_broken(lost());
+      });
+}
+
 const std::byte* SharedGroup::buffer_of(int rank, std::size_t turn) const {
   const auto& other = others_[static_cast<std::size_t>(rank)];
   return other ? other->buffer(turn) : own_->buffer(turn);

@@ -2,14 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "dpwa/collectives/end_watch.h"
 #include "dpwa/collectives/group.h"
 #include "dpwa/collectives/lent_memory.h"
 #include "dpwa/collectives/shared_wait.h"
+#include "dpwa/ipc/unix_socket.h"
 
 namespace dpwa::collectives {
 
@@ -23,6 +27,12 @@ class SharedGroup final : public Group {
   // `others` by rank; none at the own one. `processors`: that all of them share.
   SharedGroup(int rank, std::shared_ptr<LentMemory> own,
               std::vector<std::optional<BorrowedMemory>> others, std::size_t processors);
+  ~SharedGroup() override;
+
+  // The group breaks when a socket to another member ends without a farewell. `on_broken` is called
+  // then, on another thread. Once, before the first operation.
+  void watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
+             std::function<void(int lost)> on_broken);
 
   // Memory for data that is combined often: see above. Null: there is none.
   std::shared_ptr<std::byte> allocate(std::size_t bytes) { return own_->allocate(bytes); }
@@ -57,6 +67,7 @@ class SharedGroup final : public Group {
   const std::shared_ptr<LentMemory> own_;
   const std::vector<std::optional<BorrowedMemory>> others_;
   SharedWait wait_;
+  std::unique_ptr<EndWatch> ends_;
   // Buffers are used in turn. Between two uses of one, two other turns have begun: all members have
   // left the first use by then, because each of them arrives once in every turn.
   std::size_t turn_ = 0;

@@ -128,7 +128,17 @@ void require_servers(const Config& config) {
   require_store(config);
 }
 
+namespace {
+
+bool is_own_engine(const Config& config) {
+  return config.collective.engine == CollectiveEngine::automatic ||
+         config.collective.engine == CollectiveEngine::dpwa;
+}
+
+}  // namespace
+
 void require_plaintext_allowed(const Config& config) {
+  if (is_own_engine(config)) return;
   const bool secured = config.security.mode == "psk" || config.security.mode == "mtls";
   if (!secured || config.collective.plaintext) return;
   const bool all_loopback = std::ranges::all_of(config.nodes, [](const NodeEntry& node) {
@@ -138,12 +148,16 @@ void require_plaintext_allowed(const Config& config) {
   });
   if (all_loopback) return;
   fail_at_key(config, "collective.plaintext",
-              "the gradients of backend collective travel unencrypted, which security.mode " +
-                  config.security.mode +
-                  " does not allow beyond this machine; accepted: plaintext: true");
+              std::string("the gradients of engine ") +
+                  config::name_of(config.collective.engine) +
+                  " travel unencrypted, which security.mode " + config.security.mode +
+                  " does not allow beyond this machine; accepted: plaintext: true, or engine dpwa");
 }
 
-std::optional<FamilyProblem> family_problem(const std::vector<NodeEntry>& nodes) {
+// Gloo listens on the own address alone, and connects to those of the others from it. The processes
+// of mpirun find each other by themselves.
+void require_one_family(const Config& config) {
+  if (is_own_engine(config) || config.collective.engine == CollectiveEngine::mpi) return;
   const auto address_of = [](const NodeEntry& node) {
     return node.addresses.empty() ? node.host : node.addresses.front();
   };
@@ -156,22 +170,15 @@ std::optional<FamilyProblem> family_problem(const std::vector<NodeEntry>& nodes)
   const auto is_known = [](const NodeEntry& node) {
     return !node.addresses.empty() || is_numeric_host(node.host);
   };
+  const std::vector<NodeEntry>& nodes = config.nodes;
   const auto first = std::ranges::find_if(nodes, is_known);
   const auto other = std::ranges::find_if(
       nodes, [&](const NodeEntry& node) { return is_known(node) && is_v6(node) != is_v6(*first); });
-  if (other == nodes.end()) return std::nullopt;
-  return FamilyProblem{static_cast<std::size_t>(other - nodes.begin()),
-                       words_for(*first) + ", " + words_for(*other) +
-                           "; backend collective cannot connect IPv4 with IPv6; accepted: "
-                           "addresses of one family for all nodes"};
-}
-
-// Gloo listens on the own address alone, and connects to those of the others from it. The processes
-// of mpirun find each other by themselves.
-void require_one_family(const Config& config) {
-  if (config.collective.engine == CollectiveEngine::mpi) return;
-  if (const auto problem = family_problem(config.nodes))
-    fail_at_key(config, "nodes[" + std::to_string(problem->node) + "].host", problem->text);
+  if (other == nodes.end()) return;
+  fail_at_key(config, "nodes[" + std::to_string(other - nodes.begin()) + "].host",
+              words_for(*first) + ", " + words_for(*other) +
+                  "; engine gloo cannot connect IPv4 with IPv6; accepted: addresses of one family "
+                  "for all nodes, or engine dpwa");
 }
 
 }  // namespace dpwa

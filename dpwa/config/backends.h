@@ -36,14 +36,8 @@ void require_servers(const Config& config);
 
 // Throws ConfigError when gradients would travel unencrypted although the file asks for encryption.
 void require_plaintext_allowed(const Config& config);
-// Where some nodes have an IPv4 address and some an IPv6 address: the place of the first one whose
-// family is not that of the first node, and one line.
-struct FamilyProblem {
-  std::size_t node = 0;
-  std::string text;
-};
-std::optional<FamilyProblem> family_problem(const std::vector<NodeEntry>& nodes);
-// Throws ConfigError when there is that problem.
+// Throws ConfigError when some nodes have an IPv4 address and some an IPv6 address, and the engine
+// cannot connect them.
 void require_one_family(const Config& config);
 
 }  // namespace dpwa

@@ -38,7 +38,7 @@ KeySection collective_keys() {
       .keys =
           {
               in.key("engine", &CollectiveConfig::engine, choice(engine_words),
-                     "the library that transfers the gradients; `auto` is `gloo`. "
+                     "what transfers the gradients; `auto` is `dpwa`. "
                      "[`mpi`](LAUNCHERS.md#engine-mpi) is for processes started by mpirun with "
                      "`on_lost_rank: stop`; `nccl` was never run"),
               in.key("bucket_bytes", &CollectiveConfig::bucket_bytes,
@@ -57,8 +57,8 @@ KeySection collective_keys() {
                                  "node at work",
                       .shared = true}),
               in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
-                     "gradients may travel unencrypted even with `psk` or `mtls`",
-                     {.comment = "true: gradients may travel unencrypted even with psk or mtls"}),
+                     "gradients of another engine than `dpwa` may travel unencrypted even with `psk` or `mtls`",
+                     {.comment = "true: gradients of other engines than dpwa may travel unencrypted"}),
               in.key("start_wait_ms", &CollectiveConfig::start_wait, duration_above_0(),
                      "longest wait at the start for all nodes",
                      {.comment = "longest wait at the start for all nodes"}),

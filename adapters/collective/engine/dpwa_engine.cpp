@@ -1,8 +1,6 @@
-#include <chrono>
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -11,17 +9,10 @@
 
 #include "adapters/collective/engine/dpwa_group.h"
 #include "adapters/collective/engine/engine.h"
-#include "dpwa/base/processors.h"
-#include "dpwa/collectives/local_meeting.h"
-#include "dpwa/collectives/shared_group.h"
+#include "dpwa/collectives/form_group.h"
 
 namespace dpwa::collective::dpwa_engine {
 namespace {
-
-using collectives::BorrowedMemory;
-using collectives::LentMemory;
-using collectives::LocalMeeting;
-using collectives::SharedGroup;
 
 std::string key_of(int rank) {
   return "invitation/" + std::to_string(rank);
@@ -39,42 +30,42 @@ std::vector<std::string> exchange(c10d::Store& store, const GroupOptions& option
   return all;
 }
 
+// The project's own groups (dpwa/collectives) behind c10d.
 class DpwaEngine final : public Engine {
  public:
   const std::string& name() const override { return name_; }
 
   Connection form(const c10::intrusive_ptr<c10d::Store>& store,
                   const GroupOptions& options) const override {
-    LocalMeeting meeting;
-    const auto invitations = exchange(*store, options, meeting.invitation());
-    if (!LocalMeeting::are_local(invitations))
-      throw std::runtime_error("engine dpwa: the ranks are on several hosts");
-    auto own = LentMemory::create();
-    if (!own) throw std::runtime_error("engine dpwa: no memory to share");
-    LocalMeeting::Terms terms;
+    collectives::GroupTerms terms;
     terms.rank = options.rank;
     terms.group = options.members ^ options.epoch;
-    terms.until = std::chrono::steady_clock::now() + options.form_timeout;
-    std::vector<std::optional<BorrowedMemory>> memory;
-    std::vector<std::pair<int, ipc::MessageSocket>> sockets;
-    for (auto& member : meeting.meet(invitations, *own, terms)) {
-      const auto rank = static_cast<int>(memory.size());
-      memory.push_back(member ? std::optional(std::move(member->memory)) : std::nullopt);
-      if (member) sockets.emplace_back(rank, std::move(member->socket));
-    }
-    auto group = std::make_unique<SharedGroup>(options.rank, own, std::move(memory),
-                                               processor_count());
-    group->set_timeout(options.timeout);
-    auto backend = c10::make_intrusive<DpwaGroup>(
-        std::move(group), [own](std::size_t bytes) { return own->allocate(bytes); },
-        std::move(sockets), options.on_broken);
+    terms.own_address = options.own_address;
+    terms.security = options.security;
+    terms.names = options.names;
+    terms.same_host = options.same_host;
+    terms.limit = options.form_timeout;
+    const auto told = std::make_shared<std::atomic<bool>>(false);
+    const auto on_broken = [told, then = options.on_broken] {
+      if (!told->exchange(true) && then) then();
+    };
+    terms.on_broken = on_broken;
+    terms.exchange = [&](const std::string& own) { return exchange(*store, options, own); };
+    auto formed = collectives::form_group(terms);
+    formed.group->set_timeout(options.timeout);
+    auto backend =
+        c10::make_intrusive<DpwaGroup>(std::move(formed.group), std::move(formed.allocate),
+                                                  on_broken);
     auto all = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
     all->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
     for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
       all->setBackend(device, c10d::ProcessGroup::BackendType::CUSTOM,
                       c10::intrusive_ptr<c10d::Backend>(backend));
-    return {all, [group = backend.get()] { return group->lost_rank(); },
-            [group = backend.get()](int rank) { group->abandon(rank); }, /*ends_waits=*/true};
+    return {.group = all,
+            .lost_rank = [group = backend.get()] { return group->lost_rank(); },
+            .abandon = [group = backend.get()](int rank) { group->abandon(rank); },
+            .ends_waits = true,
+            .setting = formed.setting};
   }
 
  private:

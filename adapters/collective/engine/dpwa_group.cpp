@@ -17,19 +17,16 @@ constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 }  // namespace
 
-DpwaGroup::DpwaGroup(std::unique_ptr<Group> group, Allocate allocate, Sockets sockets,
+DpwaGroup::DpwaGroup(std::unique_ptr<Group> group, Allocate allocate,
                      std::function<void()> on_broken)
     : Backend(group->rank(), group->size()),
       group_(std::move(group)),
       allocate_(std::move(allocate)),
       queue_(std::make_shared<OperationQueue>()),
-      on_broken_(std::move(on_broken)),
-      ends_(std::make_unique<collectives::EndWatch>(std::move(sockets),
-                                                    [this](int rank) { ended(rank); })) {}
+      on_broken_(std::move(on_broken)) {}
 
 DpwaGroup::~DpwaGroup() {
   abort();
-  ends_.reset();
   queue_->end();
 }
 
@@ -230,23 +227,22 @@ DpwaGroup::WorkPtr DpwaGroup::barrier(const c10d::BarrierOptions&) {
   return start(c10d::OpType::BARRIER, {}, 0, [](Group& group) { group.barrier(); });
 }
 
+// The destructor of the group tells the others that this member leaves in order.
 void DpwaGroup::shutdown() {
-  if (left_.exchange(true)) return;
-  ends_->say_farewell();
-  queue_->fail(std::make_exception_ptr(std::runtime_error("the group was left")));
-}
-
-// Of several members that end the first one is to blame, for whose sake the others have left.
-void DpwaGroup::ended(int rank) {
-  const int lost = group_->lost();
-  abandon(lost >= 0 ? lost : rank);
+  end();
 }
 
 void DpwaGroup::abandon(int rank) {
-  if (left_.exchange(true)) return;
+  if (!end()) return;
   group_->abort(rank);
-  queue_->fail(std::make_exception_ptr(std::runtime_error("the group was left")));
   if (on_broken_) on_broken_();
+}
+
+// Whether it was in use.
+bool DpwaGroup::end() {
+  if (left_.exchange(true)) return false;
+  queue_->fail(std::make_exception_ptr(std::runtime_error("the group was left")));
+  return true;
 }
 
 std::optional<int> DpwaGroup::lost_rank() const {

@@ -8,15 +8,12 @@
 #include <optional>
 #include <string>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/dpwa_work.h"
 #include "adapters/collective/engine/group_tensors.h"
 #include "adapters/collective/engine/operation_queue.h"
-#include "dpwa/collectives/end_watch.h"
 #include "dpwa/collectives/group.h"
-#include "dpwa/ipc/unix_socket.h"
 
 namespace dpwa::collective {
 
@@ -29,10 +26,8 @@ class DpwaGroup final : public c10d::Backend {
   // Memory in which the group finds tensors without copying them. Null: there is none.
   using Allocate = std::function<std::shared_ptr<std::byte>(std::size_t bytes)>;
 
-  using Sockets = std::vector<std::pair<int, ipc::MessageSocket>>;
-
-  // `sockets`: whose ends are those of the members. `on_broken`: see GroupOptions.
-  DpwaGroup(std::unique_ptr<collectives::Group> group, Allocate allocate, Sockets sockets,
+  // `on_broken`: called when this member aborts.
+  DpwaGroup(std::unique_ptr<collectives::Group> group, Allocate allocate,
             std::function<void()> on_broken);
   ~DpwaGroup() override;
 
@@ -74,7 +69,7 @@ class DpwaGroup final : public c10d::Backend {
 
  private:
   using Perform = DpwaWork::Perform;
-  void ended(int rank);
+  bool end();
   WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform);
   void reduce_in_place(collectives::Group& group, const at::Tensor& tensor,
                        const c10d::ReduceOp& reduction) const;
@@ -84,7 +79,6 @@ class DpwaGroup final : public c10d::Backend {
   const std::shared_ptr<OperationQueue> queue_;
   const std::function<void()> on_broken_;
   std::atomic<bool> left_ = false;
-  std::unique_ptr<collectives::EndWatch> ends_;
 };
 
 }  // namespace dpwa::collective

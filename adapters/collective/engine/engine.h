@@ -17,6 +17,10 @@ class ProcessGroup;
 class Store;
 }  // namespace c10d
 
+namespace dpwa {
+class Security;
+}
+
 namespace dpwa::collective {
 
 // automatic: the project's own.
@@ -35,6 +39,10 @@ struct GroupOptions {
   // Where this node listens for its peers: the host name or address that they use. Neither
   // environment variables nor interfaces are looked at.
   std::string own_address = "127.0.0.1";
+  // Of connections that the engine encrypts; null: none are.
+  std::shared_ptr<const Security> security;
+  // Whether members of one host may share memory.
+  bool same_host = true;
   // How long forming waits for the last member and for all connections.
   std::chrono::milliseconds form_timeout{30'000};
   // How long an operation waits for one message of a peer before it fails.
@@ -56,6 +64,7 @@ struct Connection {
   std::function<void(int)> abandon{};
   // Whether abort() and abandon() end each wait of this process for an operation.
   bool ends_waits = false;
+  std::string setting{};  // how the members are connected, for the log; empty: as always
 };
 
 // A c10d back end, which carries out the operations. Stateless; any thread.

@@ -56,6 +56,8 @@ class ProcessGroup {
   bool aborted() const { return aborted_.load(); }
   // Whether it is of no further use: aborted here, or broken by the end of another member.
   bool broken() const { return aborted() || broken_->load(); }
+  // How its members are connected; empty: as always with this engine.
+  const std::string& setting() const { return connection_.setting; }
   // Whether a wait needs no limit of its own: the end of the group ends it.
   bool ends_waits() const { return connection_.ends_waits; }
   // The rank whose end broke the group, as far as this member knows. If several ended at once, any

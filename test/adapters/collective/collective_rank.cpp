@@ -104,7 +104,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   at::set_num_threads(1);
-  GroupOptions options;
+  GroupOptions options = dpwa::test::tested_options();
   options.rank = std::stoi(argv[2]);
   options.size = std::stoi(argv[3]);
   options.timeout = 3600s;  // an error that comes sooner comes from the death of a rank

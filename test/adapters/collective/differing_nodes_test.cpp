@@ -189,6 +189,8 @@ TEST_CASE(
   Config config = collective_configs(2)[0];
   config.security.mode = "psk";
   config.nodes[1].addresses = {"192.0.2.7"};
+  CHECK_NOTHROW(make_adapter(config, *model));
+  config.collective.engine = CollectiveEngine::gloo;
   CHECK_THROWS_WITH_AS(make_adapter(config, *model),
                        doctest::Contains("collective.plaintext: the gradients"), ConfigError);
   config.collective.plaintext = true;

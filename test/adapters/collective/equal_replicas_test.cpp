@@ -264,22 +264,6 @@ TEST_CASE("a sparse gradient ends backward() with one line that names the parame
   }
 }
 
-TEST_CASE("nodes of IPv4 and IPv6 are refused as one collective") {
-  auto configs = collective_configs(3);
-  configs.front().nodes[1].addresses = {"::1"};
-  Net model(5);
-  try {
-    make_adapter(configs.front(), model);
-    FAIL("no error");
-  } catch (const ConfigError& error) {
-    CAPTURE(error.what());
-    CHECK(std::string(error.what())
-              .find("'w1' has 127.0.0.1, 'w2' has ::1; backend collective cannot connect IPv4 with "
-                    "IPv6; "
-                    "accepted: addresses of one family for all nodes") != std::string::npos);
-  }
-}
-
 TEST_CASE("the ranks whose weights differ are those that are not like most") {
   using Sums = std::vector<std::optional<std::uint32_t>>;
   using Ranks = std::vector<std::size_t>;

@@ -40,7 +40,7 @@ std::vector<CollectiveError> errors_of(const std::vector<GroupOptions>& options)
 }
 
 GroupOptions member(int rank, int size, std::uint64_t epoch = 0) {
-  GroupOptions options;
+  GroupOptions options = tested_options();
   options.rank = rank;
   options.size = size;
   options.epoch = epoch;
@@ -295,7 +295,7 @@ TEST_CASE("a group that has formed keeps no store open, and works without it") {
   const std::uint16_t port = host->port();
   std::vector<std::unique_ptr<ProcessGroup>> groups(2);
   dpwa::test::at_once(2, [&](std::size_t rank) {
-    GroupOptions options;
+    GroupOptions options = tested_options();
     options.rank = static_cast<int>(rank);
     options.size = 2;
     options.form_timeout = 20s;

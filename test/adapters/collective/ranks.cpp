@@ -14,7 +14,7 @@ void with_ranks(int size, const std::function<void(Rank&)>& body,
   const auto host = Rendezvous::listen("127.0.0.1", limit);
   at_once(static_cast<std::size_t>(size), [&](std::size_t index) {
     const auto rendezvous = Rendezvous::connect(host.host(), host.port(), limit);
-    GroupOptions options;
+    GroupOptions options = tested_options();
     options.rank = static_cast<int>(index);
     options.size = size;
     options.form_timeout = limit;

@@ -7,11 +7,21 @@
 
 namespace dpwa::test {
 
-// The engine of a run of these tests: DPWA_TEST_ENGINE=gloo, or that which `auto` chooses.
-inline collective::EngineKind tested_engine() {
+// What a run of these tests is for: DPWA_TEST_ENGINE=gloo; =tcp: the project's own engine without
+// memory of one host; else the own one.
+inline std::string_view tested() {
   const char* const name = std::getenv("DPWA_TEST_ENGINE");
-  const bool gloo = name != nullptr && std::string_view(name) == "gloo";
-  return gloo ? collective::EngineKind::gloo : collective::EngineKind::automatic;
+  return name != nullptr ? name : "";
+}
+
+inline collective::EngineKind tested_engine() {
+  return tested() == "gloo" ? collective::EngineKind::gloo : collective::EngineKind::automatic;
+}
+
+inline collective::GroupOptions tested_options() {
+  collective::GroupOptions options;
+  options.same_host = tested() != "tcp";
+  return options;
 }
 
 }  // namespace dpwa::test

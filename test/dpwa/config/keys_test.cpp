@@ -347,7 +347,7 @@ TEST_CASE("a setting that a back end or this build does not offer is refused at 
   CHECK_THROWS_WITH_AS(
       require_backend(parse_cluster(
           secret + "backend: collective\nsecurity: {mode: psk, key_file: k}\ncollective:\n"
-                   "  bucket_bytes: 0\n",
+                   "  engine: gloo\n",
           "c.yaml")),
       doctest::Contains("c.yaml:4: collective.plaintext: the gradients of"), ConfigError);
 }
@@ -373,7 +373,7 @@ TEST_CASE("a value that was read is refused at the line of its key, or of the se
   CHECK(line("log.file") == "configuration: log.file: wrong; accepted: right");
 }
 
-TEST_CASE("nodes of IPv4 and IPv6 are refused as one collective, at the line of the first other") {
+TEST_CASE("nodes of IPv4 and IPv6 are refused to Gloo, at the line of the first other") {
   if (!backend_info(Backend::collective).absent.empty()) return;
   const std::string nodes =
       "nodes:\n"
@@ -381,10 +381,12 @@ TEST_CASE("nodes of IPv4 and IPv6 are refused as one collective, at the line of 
       "  - {name: w2, host: 127.0.0.1, port: 24001}\n"
       "  - {name: w3, host: \"::1\", port: 24002}\n";
   CHECK_THROWS_WITH_AS(
-      require_backend(parse_cluster(nodes + "backend: collective\n", "c.yaml")),
-      "c.yaml:4: nodes[2].host: 'w1' has 127.0.0.1, 'w3' has ::1; backend collective cannot "
-      "connect IPv4 with IPv6; accepted: addresses of one family for all nodes",
+      require_backend(
+          parse_cluster(nodes + "backend: collective\ncollective: {engine: gloo}\n", "c.yaml")),
+      "c.yaml:4: nodes[2].host: 'w1' has 127.0.0.1, 'w3' has ::1; engine gloo cannot connect IPv4 "
+      "with IPv6; accepted: addresses of one family for all nodes, or engine dpwa",
       ConfigError);
+  CHECK_NOTHROW(require_backend(parse_cluster(nodes + "backend: collective\n", "c.yaml")));
   CHECK_NOTHROW(require_backend(parse_cluster(nodes + "backend: gossip\n", "c.yaml")));
 }
 
