@@ -126,10 +126,6 @@ void CollectiveAdapter::share(const torch::Tensor& state) {
   transfer_.share(state);
 }
 
-void CollectiveAdapter::require_same(const std::string& what, const std::string& value) {
-  starter_->require_same(what, value);
-}
-
 void CollectiveAdapter::reload(const Config& fresh) {
   reload_log(fresh, Backend::collective);
   if (phase_ != Phase::made) endpoint().reload_security();
@@ -207,22 +203,23 @@ void CollectiveAdapter::take(const collective::StepTally& tally) {
             "' was told to stop: all nodes end after the next step");
 }
 
-StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
+StepReport CollectiveAdapter::make_step(torch::optim::Optimizer& optimizer,
+                                        const torch::Tensor& loss, bool skips) {
   const bool ran = is_running();
-  update_send(loss);
+  send(loss, /*publishes=*/!skips);
   if (makes_step()) compare(&optimizer);
   // The new state includes this step. A node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
-  if (!stepper_.is_taken_over() && !ended) optimizer.step();
+  if (!stepper_.is_taken_over() && !ended && !skips) optimizer.step();
   stepper_.report().made = !ended;
   return update_wait(loss);
 }
 
-void CollectiveAdapter::update_send(const torch::Tensor& loss) {
+void CollectiveAdapter::send(const torch::Tensor& loss, bool publishes) {
   if (!is_running()) return;
   flat_.check();
   if (phase_ == Phase::together && stepper_.is_open()) guarded([this] { end_exchange(); });
-  if (phase_ == Phase::apart) gossip_->update_send(losses_.read(loss));
+  if (phase_ == Phase::apart && publishes) gossip_->update_send(losses_.read(loss));
 }
 
 StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -57,10 +58,14 @@ class CallOrder : public Adapter {
   }
 
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
-    after_start("step()");
-    outside_halves("step()");
-    move_to(Phase::between_steps);
-    return back_end_->step(optimizer, loss);
+    begin_step("step()");
+    return counted(back_end_->step(optimizer, loss));
+  }
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
+    begin_step("skip_step()");
+    StepReport report = back_end_->skip_step(optimizer, loss);
+    ++skipped_steps_;
+    return counted(std::move(report));
   }
   void update_send(const torch::Tensor& loss) override {
     after_start("update_send()");
@@ -74,7 +79,7 @@ class CallOrder : public Adapter {
     if (phase_ != Phase::in_halves && phase_ != Phase::left)
       throw std::logic_error("update_wait() without update_send() before it");
     move_to(Phase::between_steps);
-    return back_end_->update_wait(loss);
+    return counted(back_end_->update_wait(loss));
   }
 
   FinishReport finish() override {
@@ -108,6 +113,15 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::in_halves)
       throw std::logic_error(call + " between update_send() and update_wait()");
   }
+  void begin_step(const std::string& call) {
+    after_start(call);
+    outside_halves(call);
+    move_to(Phase::between_steps);
+  }
+  StepReport counted(StepReport report) const {
+    report.skipped_steps = skipped_steps_;
+    return report;
+  }
   // An adapter that has left stays so.
   void move_to(Phase next) {
     if (phase_ != Phase::left) phase_ = next;
@@ -115,6 +129,7 @@ class CallOrder : public Adapter {
 
   const std::unique_ptr<Adapter> back_end_;
   Phase phase_ = Phase::made;
+  std::uint64_t skipped_steps_ = 0;
 };
 
 }  // namespace

@@ -97,6 +97,15 @@ StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::
   return update_wait(loss);
 }
 
+// The weights are those of the step before: it publishes none, and the clock stands still.
+StepReport GossipAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor& loss) {
+  if (is_running()) {
+    flat_.check();
+    missing_steps_->step();
+  }
+  return update_wait(loss);
+}
+
 void GossipAdapter::update_send(const torch::Tensor& loss) {
   if (is_running()) {
     flat_.check();

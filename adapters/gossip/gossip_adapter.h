@@ -28,6 +28,7 @@ class GossipAdapter : public Adapter {
   void require_same(const std::string& what, const std::string& value) override;
   void mark_model(const std::string& what, const std::string& value) override;
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;
