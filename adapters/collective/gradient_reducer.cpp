@@ -17,6 +17,7 @@
 
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
+#include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
 
 namespace dpwa::collective {
@@ -156,6 +157,7 @@ void GradientReducer::require_no_second_pass() const {
 }
 
 void GradientReducer::begin() {
+  require_no_capture(parameters_.front().device());
   begun_ = true;
   weight_ = samples_ / unit_;
   flights_.clear();

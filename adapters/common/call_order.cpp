@@ -4,13 +4,15 @@
 #include <utility>
 
 #include "adapters/backend.h"
+#include "adapters/common/graph_capture.h"
 
 namespace dpwa {
 namespace {
 
 class CallOrder : public Adapter {
  public:
-  explicit CallOrder(std::unique_ptr<Adapter> back_end) : back_end_(std::move(back_end)) {}
+  CallOrder(std::unique_ptr<Adapter> back_end, std::function<bool()> captures)
+      : back_end_(std::move(back_end)), captures_(std::move(captures)) {}
 
   void start() override {
     if (phase_ == Phase::left) throw std::logic_error("start() after finish() or leave()");
@@ -41,6 +43,7 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::averaged)
       throw std::logic_error("average_gradients() was called twice in one step");
     outside_halves("average_gradients()");
+    outside_capture("average_gradients()");
     move_to(Phase::averaged);
     back_end_->average_gradients();
   }
@@ -71,6 +74,7 @@ class CallOrder : public Adapter {
     after_start("update_send()");
     if (phase_ == Phase::in_halves)
       throw std::logic_error("update_send() was called twice in one step");
+    outside_capture("update_send()");
     move_to(Phase::in_halves);
     back_end_->update_send(loss);
   }
@@ -78,6 +82,7 @@ class CallOrder : public Adapter {
     after_start("update_wait()");
     if (phase_ != Phase::in_halves && phase_ != Phase::left)
       throw std::logic_error("update_wait() without update_send() before it");
+    outside_capture("update_wait()");
     move_to(Phase::between_steps);
     return counted(back_end_->update_wait(loss));
   }
@@ -116,7 +121,11 @@ class CallOrder : public Adapter {
   void begin_step(const std::string& call) {
     after_start(call);
     outside_halves(call);
+    outside_capture(call);
     move_to(Phase::between_steps);
+  }
+  void outside_capture(const std::string& call) const {
+    if (phase_ != Phase::left && captures_ && captures_()) refuse_in_capture(call);
   }
   StepReport counted(StepReport report) const {
     report.skipped_steps = skipped_steps_;
@@ -128,14 +137,16 @@ class CallOrder : public Adapter {
   }
 
   const std::unique_ptr<Adapter> back_end_;
+  const std::function<bool()> captures_;
   Phase phase_ = Phase::made;
   std::uint64_t skipped_steps_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end) {
-  return std::make_unique<CallOrder>(std::move(back_end));
+std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end,
+                                         std::function<bool()> captures) {
+  return std::make_unique<CallOrder>(std::move(back_end), std::move(captures));
 }
 
 }  // namespace dpwa

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "adapters/common/backward_hooks.h"
+#include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
 #include "adapters/kvstore/kvstore_adapter.h"
 #include "adapters/kvstore/torch_values.h"
@@ -85,6 +86,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || now_.dropped) return;
+  if (now_.stage == Stage::open) require_no_capture(flat_.device());
   if (now_.fired[index] || now_.stage == Stage::exchanged) {
     now_.in_backward.clear();  // step() takes what has left
     refuse_second_pass();
