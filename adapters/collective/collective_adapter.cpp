@@ -14,14 +14,13 @@
 #include "adapters/backend.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/common/tensor_bytes.h"
+#include "adapters/common/device_parameters.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
 #include "dpwa/gossip/gossip_node.h"
-#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/log/log.h"
 
@@ -58,10 +57,7 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
   require_backend(config_);
   collective::require_engine(config_);
   if (may_train_apart(config_.collective)) {
-    at::Tensor memory = flat_.memory();
-    parameters_ =
-        std::make_unique<HostParameters>(flat_.manifest(), bytes_of(memory),
-                                         static_cast<unsigned>(std::max(1, at::get_num_threads())));
+    parameters_ = parameters_in(flat_, static_cast<unsigned>(std::max(1, at::get_num_threads())));
     Config patient = config_;
     patient.gossip.start_wait =
         std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);

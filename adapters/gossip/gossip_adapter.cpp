@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "adapters/backend.h"
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 #include "dpwa/attach/attached_gossip.h"
-#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/mark.h"
 
 namespace dpwa {
@@ -22,13 +21,6 @@ constexpr const char* incarnation = "incarnation";
 
 unsigned threads() {
   return static_cast<unsigned>(std::max(1, at::get_num_threads()));
-}
-
-std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
-  if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
-  auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
-  return std::make_unique<HostParameters>(
-      flat.manifest(), std::span(data, flat.manifest().total_bytes()), threads());
 }
 
 }  // namespace
@@ -44,7 +36,7 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
 
 void GossipAdapter::make_session() {
   if (!config_.gossip.daemon) {
-    parameters_ = make_parameters(flat_);
+    parameters_ = parameters_in(flat_, threads());
     gossip_ = std::make_unique<Gossip>(config_, *parameters_);
     return;
   }

@@ -1,4 +1,4 @@
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 
 #include <torch/nn/module.h>
 #include <torch/types.h>

@@ -3,6 +3,8 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 
+#include <memory>
+
 #include "adapters/common/flat_parameters.h"
 #include "adapters/common/host_copies.h"
 #include "dpwa/gossip/parameters.h"
@@ -32,5 +34,8 @@ class DeviceParameters : public Parameters {
   c10::Event blended_;  // on the training stream: landed_ may be overwritten
   HostCopies copies_;   // ends first: it uses the memory above
 };
+
+// The parameters where the model is. `threads`: of the passes over host memory.
+std::unique_ptr<Parameters> parameters_in(FlatParameters& flat, unsigned threads);
 
 }  // namespace dpwa

@@ -1,4 +1,4 @@
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -6,6 +6,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include "adapters/common/pinned_memory.h"
+#include "dpwa/gossip/host_parameters.h"
 
 namespace dpwa {
 
@@ -61,6 +62,13 @@ void DeviceParameters::assign(std::span<const std::byte> snapshot) {
   flat_.memory().copy_(at::from_blob(const_cast<std::byte*>(snapshot.data()),
                                      {static_cast<std::int64_t>(snapshot.size())},
                                      at::TensorOptions(at::kByte)));
+}
+
+std::unique_ptr<Parameters> parameters_in(FlatParameters& flat, unsigned threads) {
+  if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
+  auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
+  return std::make_unique<HostParameters>(
+      flat.manifest(), std::span(data, flat.manifest().total_bytes()), threads);
 }
 
 }  // namespace dpwa
