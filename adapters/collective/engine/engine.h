@@ -54,6 +54,9 @@ struct Connection {
   std::function<std::optional<int>()> lost_rank;
   // abort() that tells the others which rank is to blame; null: the engine cannot.
   std::function<void(int)> abandon{};
+  // Operations on tensors of a GPU end on its streams: wait() makes the current one wait, and the
+  // caller not. A limit of a wait would be that of the operation, and abort the group.
+  bool stream_ordered = false;
 };
 
 // A c10d back end, which carries out the operations. Stateless; any thread.
