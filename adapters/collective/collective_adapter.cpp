@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
@@ -46,16 +47,13 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
       losses_(flat_.device()),
       transfer_(flat_),
       stepper_(config_.collective, model) {
-  if (!flat_.device().is_cpu())
-    fail_at_key(config_, "backend",
-                "'collective' is not offered for a model on " + flat_.device().str() +
-                    "; accepted: gossip, or a model in host memory (device cpu)");
   if (!config_.join.empty() || config_.self_added)
     throw ConfigError(config_.file.string() + ": '" + config_.self +
                       "' joins, which backend collective does not offer; accepted: a node of the "
                       "file, whose place in it is its rank");
   require_backend(config_);
   collective::require_engine(config_);
+  collective::require_device(config_, flat_.device());
   if (may_train_apart(config_.collective)) {
     parameters_ = parameters_in(flat_, static_cast<unsigned>(std::max(1, at::get_num_threads())));
     Config patient = config_;
@@ -76,6 +74,7 @@ Endpoint& CollectiveAdapter::endpoint() {
 
 void CollectiveAdapter::start() {
   flat_.check();
+  const c10::DeviceGuard on_model(flat_.device());  // NCCL uses the GPU that is current
   const TimePoint until = SteadyClock::now() + config_.collective.start_wait;
   if (gossip_) {
     gossip_->serve_also(std::make_unique<group::GroupHandler>(inbox_));
@@ -280,7 +279,9 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
   StatusNotes& notes = endpoint().local().notes;
   notes.set("clock", nlohmann::json(transfer_.clock()).dump());
   notes.set("gradient_bytes", std::to_string(stepper_.averaged_bytes()));
-  const double value = losses_.read(loss)();
+  // A loss on a device is told with the next notes: it is there by then, and nothing waits for it.
+  auto before = std::exchange(loss_, losses_.read(loss));
+  const double value = flat_.device().is_cpu() || !before ? loss_() : before();
   if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
 }
 

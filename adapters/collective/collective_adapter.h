@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,7 +110,8 @@ class CollectiveAdapter : public Adapter {
   std::optional<collective::Starter> starter_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
-  TimePoint told_{};  // the status
+  TimePoint told_{};              // the status
+  std::function<double()> loss_;  // with it, or with the next
 };
 
 }  // namespace dpwa
