@@ -5,8 +5,11 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
+#include <utility>
+
 #include "adapters/common/pinned_memory.h"
 #include "dpwa/gossip/host_parameters.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa {
 
@@ -20,6 +23,12 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
   return pinned_memory(bytes, shared);
+}
+
+void DeviceParameters::lock(AlignedBuffer& memory) {
+  if (!lock_pages(memory) && !std::exchange(said_not_locked_, true))
+    log(LogLevel::warn, "gossip",
+        "the device cannot lock the memory of the node process: copies to and from it are slower");
 }
 
 void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
@@ -67,8 +76,8 @@ void DeviceParameters::assign(std::span<const std::byte> snapshot) {
 std::unique_ptr<Parameters> parameters_in(FlatParameters& flat, unsigned threads) {
   if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
   auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
-  return std::make_unique<HostParameters>(
-      flat.manifest(), std::span(data, flat.manifest().total_bytes()), threads);
+  return std::make_unique<HostParameters>(flat.manifest(),
+                                          std::span(data, flat.manifest().total_bytes()), threads);
 }
 
 }  // namespace dpwa

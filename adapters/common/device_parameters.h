@@ -22,6 +22,7 @@ class DeviceParameters : public Parameters {
 
   const Manifest& manifest() const override { return flat_.manifest(); }
   AlignedBuffer allocate(std::size_t bytes, bool shared) override;
+  void lock(AlignedBuffer& memory) override;
   void copy_out(std::span<std::byte> snapshot) override;
   void blend(const Landing& landing, double factor) override;
   void assign(std::span<const std::byte> snapshot) override;
@@ -32,7 +33,8 @@ class DeviceParameters : public Parameters {
   at::Tensor staging_;  // device, uint8[total_bytes]: the parameters being published
   at::Tensor landed_;   // device, uint8[exchange_bytes]: what is being blended
   c10::Event blended_;  // on the training stream: landed_ may be overwritten
-  HostCopies copies_;   // ends first: it uses the memory above
+  bool said_not_locked_ = false;
+  HostCopies copies_;  // ends first: it uses the memory above
 };
 
 // The parameters where the model is. `threads`: of the passes over host memory.

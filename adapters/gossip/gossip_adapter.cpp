@@ -35,17 +35,17 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
 }
 
 void GossipAdapter::make_session() {
-  if (!config_.gossip.daemon) {
-    parameters_ = parameters_in(flat_, threads());
-    gossip_ = std::make_unique<Gossip>(config_, *parameters_);
+  if (shared_) {
+    gossip_ =
+        std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
     return;
   }
-  if (!flat_.device().is_cpu()) {
-    fail_at_key(config_, "gossip.daemon",
-                "'true' is not offered for a model on " + flat_.device().str() +
-                    "; accepted: false, or a model in host memory (device cpu)");
+  parameters_ = parameters_in(flat_, threads());
+  if (config_.gossip.daemon) {
+    gossip_ = std::make_unique<attach::AttachedGossip>(config_, *parameters_);
+  } else {
+    gossip_ = std::make_unique<Gossip>(config_, *parameters_);
   }
-  gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
 }
 
 void GossipAdapter::require_same(const std::string& what, const std::string& value) {

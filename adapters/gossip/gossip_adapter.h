@@ -48,10 +48,10 @@ class GossipAdapter : public Adapter {
 
   const Config config_;
   const torch::nn::Module& model_;
-  std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process
+  std::shared_ptr<MemoryFile> shared_;  // of parameters in host memory, with gossip.daemon
   FlatParameters flat_;
   LossReader losses_;
-  std::unique_ptr<Parameters> parameters_;  // null where it is not
+  std::unique_ptr<Parameters> parameters_;  // null: the node process makes the passes
   std::unique_ptr<GossipSession> gossip_;
   std::map<std::string, std::string> settings_;  // of require_same()
   bool marked_ = false;                          // since gossip_ was made

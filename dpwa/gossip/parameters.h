@@ -21,6 +21,9 @@ class Parameters {
     return AlignedBuffer::of_host(bytes, shared);
   }
 
+  // Locks the pages of memory that another process has allocated for the passes of this one.
+  virtual void lock(AlignedBuffer& /*memory*/) {}
+
   // Begins to copy the parameters, as they are at this moment, into `snapshot`. The parameters may
   // change as soon as it returns; `snapshot` is complete once settled() is true.
   virtual void copy_out(std::span<std::byte> snapshot) = 0;
