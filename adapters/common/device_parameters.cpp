@@ -13,6 +13,18 @@
 
 namespace dpwa {
 
+namespace {
+
+at::Tensor part(const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
+  return tensor.narrow(0, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(length));
+}
+
+ByteRange blended_range(const Landing& landing) {
+  return overlap(landing.range(), {0, landing.manifest().exchange_bytes()});
+}
+
+}  // namespace
+
 DeviceParameters::DeviceParameters(FlatParameters& flat)
     : flat_(flat),
       staging_(at::empty_like(flat.memory())),
@@ -37,16 +49,20 @@ void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
   copies_.out(staging_, snapshot);
 }
 
-void DeviceParameters::blend(const Landing& landing, double factor) {
-  const at::NoGradGuard no_grad;
-  const ByteRange range = overlap(landing.range(), {0, manifest().exchange_bytes()});
-  const auto part = [](const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
-    return tensor.narrow(0, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(length));
-  };
+void DeviceParameters::fetch(const Landing& landing) {
+  const ByteRange range = blended_range(landing);
   copies_.begin_in(blended_);
   copies_.in(landing.bytes().subspan(range.offset, range.length),
              part(landed_, range.offset, range.length));
-  copies_.end_in();
+  fetched_.emplace(copies_.mark());
+}
+
+void DeviceParameters::blend(const Landing& landing, double factor) {
+  const at::NoGradGuard no_grad;
+  const ByteRange range = blended_range(landing);
+  if (!fetched_) fetch(landing);
+  fetched_->block(copies_.training_stream());
+  fetched_.reset();
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].rule != BlendRule::interpolate) continue;
