@@ -4,18 +4,17 @@
 #include <memory>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/stream_waits.h"
-#include "test/adapters/collective/ranks.h"
 #include "test/adapters/doctest_with_torch.h"
 
 // Waits for operations on devices, with operations that stand for them.
 using namespace dpwa::collective;
-using namespace dpwa::test;
 using namespace std::chrono_literals;
 
 namespace {
@@ -32,13 +31,12 @@ class OrderedEngine final : public Engine {
   }
 
  private:
-  const std::unique_ptr<Engine> gloo_ = make_engine(EngineKind::automatic);
+  const std::unique_ptr<Engine> gloo_ = make_engine(EngineKind::gloo);
 };
 
-std::unique_ptr<ProcessGroup> ordered_group() {
+std::unique_ptr<ProcessGroup> group_of_one(std::shared_ptr<const Engine> engine) {
   const Rendezvous store = Rendezvous::listen("127.0.0.1", 20s);
-  return ProcessGroup::form(std::make_shared<OrderedEngine>(), store,
-                            GroupOptions{.form_timeout = 20s});
+  return ProcessGroup::form(std::move(engine), store, GroupOptions());
 }
 
 // An operation of a device, which ends when it has been looked at often enough.
@@ -61,16 +59,14 @@ class DeviceWork final : public c10d::Work {
 }  // namespace
 
 TEST_CASE("tensors of GPUs have a back end in a group of Gloo") {
-  with_ranks(1, [](Rank& rank) {
-    const auto& group = rank.group->c10d();
-    CHECK(group->getBackend(at::kCUDA) == group->getBackend(at::kCPU));
-  });
+  const auto group = group_of_one(make_engine(EngineKind::gloo));
+  CHECK(group->c10d()->getBackend(at::kCUDA) == group->c10d()->getBackend(at::kCPU));
 }
 
 TEST_CASE("an operation is looked at where a limit of a wait would end it, else waited for") {
   const auto device = at::empty({1}, at::kMeta);
   const auto host = at::empty({1});
-  const auto group = ordered_group();
+  const auto group = group_of_one(std::make_shared<OrderedEngine>());
   const auto looked_at = c10::make_intrusive<DeviceWork>();
   bounded_wait(*group, looked_at, {device, host});
   REQUIRE(looked_at->waits.size() == 1);
@@ -80,16 +76,15 @@ TEST_CASE("an operation is looked at where a limit of a wait would end it, else 
   bounded_wait(*group, waited_for, {host, device});
   REQUIRE(waited_for->waits.size() == 1);
   CHECK(waited_for->waits[0].timeout > 0ms);
-  with_ranks(1, [&](Rank& rank) {  // Gloo, which copies the tensors of devices
-    const auto copied = c10::make_intrusive<DeviceWork>();
-    bounded_wait(*rank.group, copied, {device});
-    CHECK(copied->waits[0].timeout > 0ms);
-  });
+  const auto gloo = group_of_one(make_engine(EngineKind::gloo));  // copies tensors of devices
+  const auto copied = c10::make_intrusive<DeviceWork>();
+  bounded_wait(*gloo, copied, {device});
+  CHECK(copied->waits[0].timeout > 0ms);
 }
 
 TEST_CASE("a step goes on while its operations run on the device, and ends those before it") {
   const auto tensor = at::empty({1}, at::kMeta);
-  const auto group = ordered_group();
+  const auto group = group_of_one(std::make_shared<OrderedEngine>());
   StreamWaits waits(*group);
   const auto first = c10::make_intrusive<DeviceWork>();
   waits.add(first, tensor);
@@ -107,7 +102,7 @@ TEST_CASE("a step goes on while its operations run on the device, and ends those
 }
 
 TEST_CASE("operations on a device that a lost rank leaves behind are one error of the next step") {
-  const auto group = ordered_group();
+  const auto group = group_of_one(std::make_shared<OrderedEngine>());
   StreamWaits waits(*group);
   const auto stuck = c10::make_intrusive<DeviceWork>();
   stuck->looks = -1000000;
