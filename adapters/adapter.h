@@ -96,6 +96,14 @@ class Adapter {
   // another optimizer.
   virtual StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
 
+  // In place of step(), for one that the program does not want, as where its gradient scaler has
+  // found an overflow: all of step() but the optimizer's step. Nothing new is published, what
+  // others sent is taken, and StepReport::skipped_steps counts it. Where all nodes step together
+  // all of them skip the same one, as they do when they look at the gradients after
+  // average_gradients(). Throws std::logic_error where gradients have left for servers that hold
+  // the weights.
+  virtual StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) = 0;
+
   // Call it after each step in a loop that may be stopped. Returns whether the loop ends now.
   // `wanted`: whether this node wants to stop. When all nodes step together and one wants to stop,
   // all end after the same step, the next one. So `wanted` must not change back to false.

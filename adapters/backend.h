@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "adapters/adapter.h"
@@ -19,7 +20,9 @@ std::unique_ptr<Adapter> make_null(const Config& config, torch::nn::Module& mode
 // The same adapter, whose methods throw std::logic_error for a call at the wrong time, in the same
 // words for every back end: what belongs before start() and comes after it or the other way round,
 // a second start(), the halves of a step in another order or around step(), and a second
-// average_gradients() in a step. After finish() or leave() it passes all on.
-std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end);
+// average_gradients() in a step. So does a call of a step while `captures` says that the device
+// only records what it is given; empty: it never does. After finish() or leave() it passes all on.
+std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end,
+                                         std::function<bool()> captures = {});
 
 }  // namespace dpwa

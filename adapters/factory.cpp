@@ -7,6 +7,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backend.h"
+#include "adapters/common/graph_capture.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/config/open_log.h"
@@ -57,7 +58,9 @@ std::unique_ptr<Adapter> make_adapter(const Config& config, torch::nn::Module& m
   if (!log_is_open()) open_log(config).use();
   auto back_end = make_back_end(config, model);
   warn_of_threads(config);
-  return with_call_order(std::move(back_end));
+  const at::Device device = parameters_of(model).front().second.device();
+  if (device.is_cpu()) return with_call_order(std::move(back_end));
+  return with_call_order(std::move(back_end), [device] { return is_capturing(device); });
 }
 
 }  // namespace dpwa

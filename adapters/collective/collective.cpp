@@ -167,8 +167,11 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   options.own_address = hosts_[static_cast<std::size_t>(rank())];
   options.form_timeout = form_limit;
   options.timeout = std::chrono::hours(24);
-  auto group = collective::ProcessGroup::form(
-      collective::make_engine(collective::EngineKind::automatic), *store, options);
+  // Members of a launcher are all of its processes: a part of them needs an engine that has to
+  // meet.
+  auto engine = group_->shared_engine();
+  if (engine->has_members()) engine = collective::make_engine(collective::EngineKind::automatic);
+  auto group = collective::ProcessGroup::form(std::move(engine), *store, options);
   store->leave(options.size - 1, std::chrono::seconds(5));
   std::vector<std::string> hosts;
   for (const int member : ranks) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);

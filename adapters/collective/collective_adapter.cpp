@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
@@ -14,14 +15,13 @@
 #include "adapters/backend.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/common/tensor_bytes.h"
+#include "adapters/common/device_parameters.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
 #include "dpwa/gossip/gossip_node.h"
-#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/log/log.h"
 
@@ -47,21 +47,15 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
       losses_(flat_.device()),
       transfer_(flat_),
       stepper_(config_.collective, model) {
-  if (!flat_.device().is_cpu())
-    fail_at_key(config_, "backend",
-                "'collective' is not offered for a model on " + flat_.device().str() +
-                    "; accepted: gossip, or a model in host memory (device cpu)");
   if (!config_.join.empty() || config_.self_added)
     throw ConfigError(config_.file.string() + ": '" + config_.self +
                       "' joins, which backend collective does not offer; accepted: a node of the "
                       "file, whose place in it is its rank");
   require_backend(config_);
   collective::require_engine(config_);
+  collective::require_device(config_, flat_.device());
   if (may_train_apart(config_.collective)) {
-    at::Tensor memory = flat_.memory();
-    parameters_ =
-        std::make_unique<HostParameters>(flat_.manifest(), bytes_of(memory),
-                                         static_cast<unsigned>(std::max(1, at::get_num_threads())));
+    parameters_ = parameters_in(flat_, static_cast<unsigned>(std::max(1, at::get_num_threads())));
     Config patient = config_;
     patient.gossip.start_wait =
         std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);
@@ -80,6 +74,7 @@ Endpoint& CollectiveAdapter::endpoint() {
 
 void CollectiveAdapter::start() {
   flat_.check();
+  const c10::DeviceGuard on_model(flat_.device());  // NCCL uses the GPU that is current
   const TimePoint until = SteadyClock::now() + config_.collective.start_wait;
   if (gossip_) {
     gossip_->serve_also(std::make_unique<group::GroupHandler>(inbox_));
@@ -124,10 +119,6 @@ void CollectiveAdapter::share(const torch::Tensor& state) {
   if (!state.is_cpu() || !state.is_contiguous())
     throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
   transfer_.share(state);
-}
-
-void CollectiveAdapter::require_same(const std::string& what, const std::string& value) {
-  starter_->require_same(what, value);
 }
 
 void CollectiveAdapter::reload(const Config& fresh) {
@@ -207,22 +198,23 @@ void CollectiveAdapter::take(const collective::StepTally& tally) {
             "' was told to stop: all nodes end after the next step");
 }
 
-StepReport CollectiveAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
+StepReport CollectiveAdapter::make_step(torch::optim::Optimizer& optimizer,
+                                        const torch::Tensor& loss, bool skips) {
   const bool ran = is_running();
-  update_send(loss);
+  send(loss, /*publishes=*/!skips);
   if (makes_step()) compare(&optimizer);
   // The new state includes this step. A node that was told to stop meanwhile ends before it.
   const bool ended = ran && phase_ == Phase::left;
-  if (!stepper_.is_taken_over() && !ended) optimizer.step();
+  if (!stepper_.is_taken_over() && !ended && !skips) optimizer.step();
   stepper_.report().made = !ended;
   return update_wait(loss);
 }
 
-void CollectiveAdapter::update_send(const torch::Tensor& loss) {
+void CollectiveAdapter::send(const torch::Tensor& loss, bool publishes) {
   if (!is_running()) return;
   flat_.check();
   if (phase_ == Phase::together && stepper_.is_open()) guarded([this] { end_exchange(); });
-  if (phase_ == Phase::apart) gossip_->update_send(losses_.read(loss));
+  if (phase_ == Phase::apart && publishes) gossip_->update_send(losses_.read(loss));
 }
 
 StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
@@ -287,7 +279,9 @@ void CollectiveAdapter::tell_status(const torch::Tensor& loss) {
   StatusNotes& notes = endpoint().local().notes;
   notes.set("clock", nlohmann::json(transfer_.clock()).dump());
   notes.set("gradient_bytes", std::to_string(stepper_.averaged_bytes()));
-  const double value = losses_.read(loss)();
+  // A loss on a device is told with the next notes: it is there by then, and nothing waits for it.
+  auto before = std::exchange(loss_, losses_.read(loss));
+  const double value = flat_.device().is_cpu() || !before ? loss_() : before();
   if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
 }
 

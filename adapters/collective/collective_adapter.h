@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,15 +38,23 @@ class CollectiveAdapter : public Adapter {
   void start() override;
   Place place() const override { return starter_->place(); }
   void share(const torch::Tensor& state) override;
-  void require_same(const std::string& what, const std::string& value) override;
+  void require_same(const std::string& what, const std::string& value) override {
+    starter_->require_same(what, value);
+  }
   void average_gradients() override;
   Accumulation accumulate() override;
   void set_batch_size(std::uint64_t samples) override;
   // In addition to Adapter::step: with a policy other than stop the optimizer must live until the
   // next step or the end, because a node that joins later takes over its state.
-  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
+    return make_step(optimizer, loss, /*skips=*/false);
+  }
+  // The others wait for this exchange, so the clock counts it.
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
+    return make_step(optimizer, loss, /*skips=*/true);
+  }
   bool should_stop(bool wanted) override;
-  void update_send(const torch::Tensor& loss) override;
+  void update_send(const torch::Tensor& loss) override { send(loss, /*publishes=*/true); }
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;
   FinishReport finish() override;
@@ -68,6 +77,8 @@ class CollectiveAdapter : public Adapter {
   void guarded(const Work& work);
 
   // A step.
+  StepReport make_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss, bool skips);
+  void send(const torch::Tensor& loss, bool publishes);  // the first half; `publishes`: when apart
   void end_exchange();  // the step's gradients are the mean, or of this node alone when apart
   // From a group that failed (`error`), or that the others have left. True: there is another one,
   // which repeats the exchange.
@@ -99,7 +110,8 @@ class CollectiveAdapter : public Adapter {
   std::optional<collective::Starter> starter_;
   Phase phase_ = Phase::made;
   FinishReport finished_;
-  TimePoint told_{};  // the status
+  TimePoint told_{};              // the status
+  std::function<double()> loss_;  // with it, or with the next
 };
 
 }  // namespace dpwa

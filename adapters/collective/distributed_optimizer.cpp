@@ -32,9 +32,13 @@ void DistributedOptimizer::synchronize() {
 }
 
 void DistributedOptimizer::step() {
+  skip_step();
+  optimizer_.step();
+}
+
+void DistributedOptimizer::skip_step() {
   synchronize();
   synchronized_ = false;
-  optimizer_.step();
 }
 
 // The gradients of those at work arrive here as well, so the models stay the same.

@@ -30,6 +30,8 @@ class DistributedOptimizer {
   void synchronize();
   // Throws CollectiveError when a rank was lost; then nothing has been stepped.
   void step();
+  // In place of step(), for one that all ranks skip, as where the mean is not finite.
+  void skip_step();
   // For a rank that has no more data: takes part with zeros, and steps, until all ranks have called
   // it. Returns the lowest of the ranks that called it last.
   int join();

@@ -22,10 +22,22 @@ void require_engine(const Config& config) {
   }
 }
 
+void require_device(const Config& config, const c10::Device& device) {
+  if (device.is_cpu()) return;
+  const std::string model = " for a model on " + device.str() + "; accepted: ";
+  if (!device.is_cuda())
+    fail_at_key(config, "backend",
+                "'collective' is not offered" + model +
+                    "gossip, or a model on a CUDA GPU or in host memory");
+  if (config.collective.engine == CollectiveEngine::mpi)
+    fail_at_key(config, "collective.engine", "mpi is not offered" + model + "gloo, nccl");
+}
+
 void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
                   const std::string& host_address, std::uint16_t port) {
   std::unique_ptr<ProcessGroup> result;
   std::string why;
+  bool never = false;
   std::optional<Rendezvous> store;
   try {
     if (engine->has_members()) {
@@ -40,18 +52,20 @@ void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions opti
     result = ProcessGroup::form(engine, *store, options, stop.get_token());
   } catch (const CollectiveError& error) {
     why = error.reason();
+    never = error.failure() == Failure::mismatch;  // of all members, as they see it
   } catch (const std::exception& error) {
     why = error.what();
   }
-  const bool formed = result != nullptr;
+  const bool agreed = result != nullptr || never;
   {
     const MutexLock lock(mutex);
     group = std::move(result);
     problem = why;
+    hopeless = never;
     done = true;
   }
   // The others may still read the store.
-  if (store && formed && !engine->has_members())
+  if (store && agreed && !engine->has_members())
     store->leave(options.size - 1, std::chrono::seconds(5));
 }
 
@@ -65,7 +79,8 @@ std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& loc
   group::GroupNode node(config, local, std::move(inbox), file_terms(config));
   GroupFormer former(config, local, node, board);
   former.seek();
-  auto formed = former.take(config.collective.start_wait, [] { return false; });
+  auto formed =
+      former.take(config.collective.start_wait, [&] { return !former.refusal().empty(); });
   node.forget();
   if (!formed) throw std::runtime_error(not_together(former.problem()));
   return std::move(formed->group);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -36,6 +38,7 @@ struct Attempt {
   bool done DPWA_GUARDED_BY(mutex) = false;
   std::unique_ptr<ProcessGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
   std::string problem DPWA_GUARDED_BY(mutex);
+  bool hopeless DPWA_GUARDED_BY(mutex) = false;  // the next one fails in the same way
 
   // `port`: of the store at `host_address`; 0: this node hosts it, or there is none.
   void run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
@@ -44,5 +47,7 @@ struct Attempt {
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.
 void require_engine(const Config& config);
+// Throws ConfigError for a model on a device that the engine of the file cannot send from.
+void require_device(const Config& config, const c10::Device& device);
 
 }  // namespace dpwa::collective

@@ -6,6 +6,8 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
@@ -17,6 +19,7 @@
 
 #include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/sum_in_halves.h"
+#include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
 
 namespace dpwa::collective {
@@ -107,7 +110,7 @@ struct GradientReducer::Flight {
 
 GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
                                  const ProcessGroup& group, const ReducerOptions& options)
-    : group_(group), options_(options) {
+    : group_(group), options_(options), waits_(group) {
   buffers_.set_average(options.average_buffers);
   for (auto& [name, tensor] : parameters) {
     names_.push_back(name);
@@ -156,6 +159,7 @@ void GradientReducer::require_no_second_pass() const {
 }
 
 void GradientReducer::begin() {
+  require_no_capture(parameters_.front().device());
   begun_ = true;
   weight_ = samples_ / unit_;
   flights_.clear();
@@ -189,7 +193,7 @@ void GradientReducer::tell() {
   buffers_.fill(std::max(0, last_.first_at_work));
   try {
     if (thread_) {
-      thread_->run([this] { send_message(); });
+      on_thread([this] { send_message(); });
     } else {
       send_message();
     }
@@ -203,6 +207,16 @@ void GradientReducer::send_message() {
   buffers_.send(group_, others_);
 }
 
+// On the stream of the backward pass, so that all comes in the order of the calls.
+void GradientReducer::on_thread(std::function<void()> exchange) {
+  const at::Device device = parameters_.front().device();
+  const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
+  thread_->run([stream, exchange = std::move(exchange)] {
+    const c10::StreamGuard in_order(stream);
+    exchange();
+  });
+}
+
 std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
   const at::NoGradGuard no_grad;
   if (bucket.isLast()) tell();
@@ -213,7 +227,7 @@ std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
       if (weight_ != 1) flight.buffer.mul_(weight_);
       std::vector<at::Tensor> list{flight.buffer};
       if (thread_) {
-        thread_->run([this, buffer = flight.buffer]() mutable {
+        on_thread([this, buffer = flight.buffer]() mutable {
           auto sum = buffer.to(at::kFloat);
           sum_in_halves(group_, sum, options_.compression, 1);
           buffer.copy_(sum);
@@ -245,17 +259,35 @@ void GradientReducer::wait_for_all() {
       fail();
     }
   }
+  const auto take_note = [this](std::optional<CollectiveError> problem) {
+    if (problem && !error_) error_ = std::move(problem);
+  };
+  if (!waits_.empty()) {
+    options_.begin_wait("gradients of the step before");
+    take_note(waits_.end_step_before(averaging));
+  }
   std::vector<at::Tensor> in_use{message_.tensor(), buffers_.tensor()};
   for (const auto& flight : flights_) in_use.push_back(flight.buffer);
-  const auto wait_for = [&](const c10::intrusive_ptr<c10d::Work>& work) {
-    auto problem = work ? await_work(group_, work, averaging, in_use) : std::nullopt;
-    if (problem && !error_) error_ = std::move(problem);
+  const auto wait_for = [&](const c10::intrusive_ptr<c10d::Work>& work, const at::Tensor& own) {
+    if (!work) return;
+    if (group_.is_stream_ordered(own.device())) {
+      try {
+        waits_.add(work, own);
+      } catch (...) {
+        fail();
+      }
+      return;
+    }
+    std::vector<at::Tensor> tensors{own};
+    tensors.insert(tensors.end(), in_use.begin(), in_use.end());
+    take_note(await_work(group_, work, averaging, tensors));
   };
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     options_.begin_wait(words_for(i));
-    wait_for(flights_[i].work);
+    wait_for(flights_[i].work, flights_[i].buffer);
   }
-  for (const auto& work : others_) wait_for(work);
+  for (const auto& [work, own] : others_) wait_for(work, own);
+  waits_.end_step();
   waited_ = SteadyClock::now() - from;
   options_.end_wait();
   if (error_) return;

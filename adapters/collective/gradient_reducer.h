@@ -16,6 +16,7 @@
 #include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/process_group.h"
+#include "adapters/collective/engine/stream_waits.h"
 #include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
 #include "dpwa/rules/options.h"
@@ -31,8 +32,8 @@ struct ReducerOptions : GradientOptions {
   // Called around the waits for others at the end of a backward pass, with a text for the log.
   std::function<void(const std::string&)> begin_wait = [](const std::string&) {};
   std::function<void()> end_wait = [] {};
-  // Steps of the group at which compares_weights_at() carry a checksum of the parameters, which
-  // must be in host memory: StepTally::weights.
+  // Steps of the group at which compares_weights_at() carry a checksum of the parameters:
+  // StepTally::weights.
   bool send_checksums = false;
 };
 
@@ -106,6 +107,7 @@ class GradientReducer {
   void complete();  // at the end of the backward pass: what did not fire
   void tell();
   void send_message();
+  void on_thread(std::function<void()> exchange);
   std::size_t launch(c10d::GradBucket& bucket);
   at::Tensor landed(std::size_t bucket);
   void wait_for_all();
@@ -121,6 +123,7 @@ class GradientReducer {
   std::unique_ptr<BackwardHooks> hooks_;
   std::unique_ptr<c10d::Reducer> reducer_;
   std::unique_ptr<CommunicationThread> thread_;  // with a compression
+  StreamWaits waits_;
   BufferExchange buffers_;
   bool rebuilt_ = false;
   std::optional<CollectiveError> unusable_;  // since the buckets could not be prepared
@@ -142,7 +145,7 @@ class GradientReducer {
   std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
   std::vector<Flight> flights_;
   StepMessage message_;
-  std::vector<c10::intrusive_ptr<c10d::Work>> others_;  // message and buffers
+  Exchanges others_;  // message and buffers
   std::optional<CollectiveError> error_;
   std::chrono::nanoseconds waited_{};
   std::uint64_t bytes_ = 0;

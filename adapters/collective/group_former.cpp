@@ -101,6 +101,11 @@ std::string GroupFormer::stranger() const {
   return stranger_;
 }
 
+std::string GroupFormer::refusal() const {
+  const MutexLock lock(mutex_);
+  return refusal_;
+}
+
 std::string GroupFormer::problem() const {
   const MutexLock lock(mutex_);
   if (missing_.empty()) return problem_;
@@ -332,6 +337,7 @@ void GroupFormer::harvest() {
   if (!attempt_) return;
   std::unique_ptr<ProcessGroup> group;
   std::string problem;
+  bool hopeless = false;
   {
     const MutexLock lock(attempt_->mutex);
     if (attempt_->store_port != 0)
@@ -339,6 +345,7 @@ void GroupFormer::harvest() {
     if (!attempt_->done) return;
     group = std::move(attempt_->group);
     problem = attempt_->problem;
+    hopeless = attempt_->hopeless;
   }
   const auto attempt = std::exchange(attempt_, nullptr);
   node_.set_meeting(0, 0);
@@ -347,6 +354,7 @@ void GroupFormer::harvest() {
     log(LogLevel::debug, "collective", words_for(attempt->members) + " did not form: " + problem);
     const MutexLock lock(mutex_);
     problem_ = problem;
+    if (hopeless) refusal_ = problem;
     return;
   }
   failures_ = 0;

@@ -51,6 +51,9 @@ class GroupFormer {
   // The node with which this one can never form its first group, and the reason, such as other
   // settings; empty: none is known.
   std::string stranger() const;
+  // The reason why these nodes can never form a group, on all of them alike, such as two that share
+  // a GPU; empty: none is known.
+  std::string refusal() const;
   // The result of the last attempt, and the missing nodes, as text.
   std::string problem() const;
 
@@ -98,6 +101,7 @@ class GroupFormer {
   std::optional<Formed> formed_ DPWA_GUARDED_BY(mutex_);
   std::string minority_ DPWA_GUARDED_BY(mutex_);
   std::string stranger_ DPWA_GUARDED_BY(mutex_);
+  std::string refusal_ DPWA_GUARDED_BY(mutex_);
   std::string problem_ DPWA_GUARDED_BY(mutex_);
   std::string missing_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -59,7 +59,7 @@ class StateSum {
   void add(const at::Tensor& tensor) {
     add(static_cast<std::int64_t>(tensor.defined() ? tensor.nbytes() : 0));
     if (!tensor.defined()) return;
-    const at::Tensor values = tensor.detach().contiguous();
+    const at::Tensor values = tensor.detach().cpu().contiguous();
     add_bytes(values.const_data_ptr(), values.nbytes());
   }
   template <class... Parts>

@@ -80,8 +80,9 @@ void Starter::first(GroupSession& session, TimePoint until) {
   GroupFormer& former = session.former();
   while (true) {
     former.seek();
-    auto formed = former.take(until - Steady::now(),
-                              [&] { return told_to_stop(former) || !former.stranger().empty(); });
+    auto formed = former.take(until - Steady::now(), [&] {
+      return told_to_stop(former) || !former.stranger().empty() || !former.refusal().empty();
+    });
     if (!formed) {
       std::string problem = former.problem();
       if (stop_signal::received() != 0) problem = "this node was told to stop";
@@ -89,6 +90,7 @@ void Starter::first(GroupSession& session, TimePoint until) {
         problem = stranger;
         std::this_thread::sleep_for(for_the_others_to_see);
       }
+      if (const std::string refusal = former.refusal(); !refusal.empty()) problem = refusal;
       throw std::runtime_error(not_together(problem));
     }
     try {

@@ -43,10 +43,9 @@ void StepMessage::fill(const ProcessGroup& group, const Own& own, const std::vec
   for (std::size_t i = 0; i < used.size(); ++i) sums[1 + 2 * ranks_ + i] = used[i] ? 1 : 0;
 }
 
-void StepMessage::send(const ProcessGroup& group,
-                       std::vector<c10::intrusive_ptr<c10d::Work>>& works) {
+void StepMessage::send(const ProcessGroup& group, Exchanges& exchanges) {
   std::vector<at::Tensor> list{sums_};
-  works.push_back(group.c10d()->allreduce(list));
+  exchanges.emplace_back(group.c10d()->allreduce(list), sums_);
 }
 
 double StepMessage::samples() const {
@@ -84,16 +83,15 @@ void BufferExchange::fill(int source) {
   flat_ = at::cat(parts);
 }
 
-void BufferExchange::send(const ProcessGroup& group,
-                          std::vector<c10::intrusive_ptr<c10d::Work>>& works) {
+void BufferExchange::send(const ProcessGroup& group, Exchanges& exchanges) {
   if (!flat_.defined()) return;
   std::vector<at::Tensor> list{flat_};
   if (average_) {
-    works.push_back(group.c10d()->allreduce(list));
+    exchanges.emplace_back(group.c10d()->allreduce(list), flat_);
   } else {
     c10d::BroadcastOptions options;
     options.rootRank = source_;
-    works.push_back(group.c10d()->broadcast(list, options));
+    exchanges.emplace_back(group.c10d()->broadcast(list, options), flat_);
   }
 }
 

@@ -17,6 +17,9 @@ class Work;
 
 namespace dpwa::collective {
 
+// Operations under way, each with its tensor.
+using Exchanges = std::vector<std::pair<c10::intrusive_ptr<c10d::Work>, at::Tensor>>;
+
 // The values that all members sent together with the gradients of one step.
 struct StepTally {
   double samples = 0;                // in the batches of all members
@@ -45,8 +48,8 @@ class StepMessage {
 
   // `used`: for each parameter, whether this member's backward pass gave it a gradient.
   void fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used);
-  // Begins the exchange, and adds it to `works`; after it, the answers below hold.
-  void send(const ProcessGroup& group, std::vector<c10::intrusive_ptr<c10d::Work>>& works);
+  // Begins the exchange, and adds it to `exchanges`; after it, the answers below hold.
+  void send(const ProcessGroup& group, Exchanges& exchanges);
 
   double samples() const;
   StepTally tally() const;
@@ -72,8 +75,8 @@ class BufferExchange {
 
   // Copies the buffers to send. `source`: the rank whose buffers all members take over.
   void fill(int source);
-  // Begins the exchange, if there is anything to send, and adds it to `works`.
-  void send(const ProcessGroup& group, std::vector<c10::intrusive_ptr<c10d::Work>>& works);
+  // Begins the exchange, if there is anything to send, and adds it to `exchanges`.
+  void send(const ProcessGroup& group, Exchanges& exchanges);
   // Writes the received values into the buffers.
   void take(const ProcessGroup& group);
 

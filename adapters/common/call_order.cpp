@@ -1,15 +1,18 @@
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "adapters/backend.h"
+#include "adapters/common/graph_capture.h"
 
 namespace dpwa {
 namespace {
 
 class CallOrder : public Adapter {
  public:
-  explicit CallOrder(std::unique_ptr<Adapter> back_end) : back_end_(std::move(back_end)) {}
+  CallOrder(std::unique_ptr<Adapter> back_end, std::function<bool()> captures)
+      : back_end_(std::move(back_end)), captures_(std::move(captures)) {}
 
   void start() override {
     if (phase_ == Phase::left) throw std::logic_error("start() after finish() or leave()");
@@ -40,6 +43,7 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::averaged)
       throw std::logic_error("average_gradients() was called twice in one step");
     outside_halves("average_gradients()");
+    outside_capture("average_gradients()");
     move_to(Phase::averaged);
     back_end_->average_gradients();
   }
@@ -57,15 +61,20 @@ class CallOrder : public Adapter {
   }
 
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
-    after_start("step()");
-    outside_halves("step()");
-    move_to(Phase::between_steps);
-    return back_end_->step(optimizer, loss);
+    begin_step("step()");
+    return counted(back_end_->step(optimizer, loss));
+  }
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
+    begin_step("skip_step()");
+    StepReport report = back_end_->skip_step(optimizer, loss);
+    ++skipped_steps_;
+    return counted(std::move(report));
   }
   void update_send(const torch::Tensor& loss) override {
     after_start("update_send()");
     if (phase_ == Phase::in_halves)
       throw std::logic_error("update_send() was called twice in one step");
+    outside_capture("update_send()");
     move_to(Phase::in_halves);
     back_end_->update_send(loss);
   }
@@ -73,8 +82,9 @@ class CallOrder : public Adapter {
     after_start("update_wait()");
     if (phase_ != Phase::in_halves && phase_ != Phase::left)
       throw std::logic_error("update_wait() without update_send() before it");
+    outside_capture("update_wait()");
     move_to(Phase::between_steps);
-    return back_end_->update_wait(loss);
+    return counted(back_end_->update_wait(loss));
   }
 
   FinishReport finish() override {
@@ -108,19 +118,35 @@ class CallOrder : public Adapter {
     if (phase_ == Phase::in_halves)
       throw std::logic_error(call + " between update_send() and update_wait()");
   }
+  void begin_step(const std::string& call) {
+    after_start(call);
+    outside_halves(call);
+    outside_capture(call);
+    move_to(Phase::between_steps);
+  }
+  void outside_capture(const std::string& call) const {
+    if (phase_ != Phase::left && captures_ && captures_()) refuse_in_capture(call);
+  }
+  StepReport counted(StepReport report) const {
+    report.skipped_steps = skipped_steps_;
+    return report;
+  }
   // An adapter that has left stays so.
   void move_to(Phase next) {
     if (phase_ != Phase::left) phase_ = next;
   }
 
   const std::unique_ptr<Adapter> back_end_;
+  const std::function<bool()> captures_;
   Phase phase_ = Phase::made;
+  std::uint64_t skipped_steps_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end) {
-  return std::make_unique<CallOrder>(std::move(back_end));
+std::unique_ptr<Adapter> with_call_order(std::unique_ptr<Adapter> back_end,
+                                         std::function<bool()> captures) {
+  return std::make_unique<CallOrder>(std::move(back_end), std::move(captures));
 }
 
 }  // namespace dpwa

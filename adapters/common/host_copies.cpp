@@ -50,10 +50,7 @@ c10::Event HostCopies::out(const at::Tensor& from, std::span<std::byte> to) {
   queued_.block(side_);
   const c10::StreamGuard on_side(side_);
   host_view(to, from).copy_(from, /*non_blocking=*/true);
-  c10::Event done(device_.type());
-  done.record(side_);
-  copied_.record(side_);
-  return done;
+  return mark();
 }
 
 void HostCopies::begin_in() {
@@ -72,6 +69,13 @@ void HostCopies::in(std::span<const std::byte> from, const at::Tensor& to) {
 void HostCopies::end_in() {
   copied_.record(side_);
   copied_.block(training_stream());
+}
+
+c10::Event HostCopies::mark() {
+  c10::Event done(device_.type());
+  done.record(side_);
+  copied_.record(side_);
+  return done;
 }
 
 }  // namespace dpwa

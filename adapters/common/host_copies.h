@@ -37,6 +37,8 @@ class HostCopies {
   // Queues a copy to a tensor of that many bytes, dense in the order of its dimensions or not.
   void in(std::span<const std::byte> from, const at::Tensor& to);
   void end_in();
+  // Without that: an event behind all copies so far.
+  c10::Event mark();
 
   c10::Stream training_stream() const;
 

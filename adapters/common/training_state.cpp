@@ -40,7 +40,10 @@ void load_state(torch::optim::Optimizer& optimizer, const std::string& state) {
   optimizer.state().clear();  // loading adds to what is there
   std::istringstream in(state);
   torch::serialize::InputArchive archive;
-  archive.load_from(in);
+  // It may come from a process that trains on another GPU.
+  const auto& groups = optimizer.param_groups();
+  const bool empty = groups.empty() || groups.front().params().empty();
+  archive.load_from(in, empty ? at::Device(at::kCPU) : groups.front().params().front().device());
   optimizer.load(archive);
 }
 

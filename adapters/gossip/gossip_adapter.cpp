@@ -8,9 +8,8 @@
 #include <utility>
 
 #include "adapters/backend.h"
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 #include "dpwa/attach/attached_gossip.h"
-#include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/mark.h"
 
 namespace dpwa {
@@ -22,13 +21,6 @@ constexpr const char* incarnation = "incarnation";
 
 unsigned threads() {
   return static_cast<unsigned>(std::max(1, at::get_num_threads()));
-}
-
-std::unique_ptr<Parameters> make_parameters(FlatParameters& flat) {
-  if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
-  auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
-  return std::make_unique<HostParameters>(
-      flat.manifest(), std::span(data, flat.manifest().total_bytes()), threads());
 }
 
 }  // namespace
@@ -43,17 +35,17 @@ GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
 }
 
 void GossipAdapter::make_session() {
-  if (!config_.gossip.daemon) {
-    parameters_ = make_parameters(flat_);
-    gossip_ = std::make_unique<Gossip>(config_, *parameters_);
+  if (shared_) {
+    gossip_ =
+        std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
     return;
   }
-  if (!flat_.device().is_cpu()) {
-    fail_at_key(config_, "gossip.daemon",
-                "'true' is not offered for a model on " + flat_.device().str() +
-                    "; accepted: false, or a model in host memory (device cpu)");
+  parameters_ = parameters_in(flat_, threads());
+  if (config_.gossip.daemon) {
+    gossip_ = std::make_unique<attach::AttachedGossip>(config_, *parameters_);
+  } else {
+    gossip_ = std::make_unique<Gossip>(config_, *parameters_);
   }
-  gossip_ = std::make_unique<attach::AttachedGossip>(config_, flat_.manifest(), shared_, threads());
 }
 
 void GossipAdapter::require_same(const std::string& what, const std::string& value) {
@@ -94,6 +86,15 @@ void GossipAdapter::start() {
 StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   update_send(loss);
   optimizer.step();
+  return update_wait(loss);
+}
+
+// The weights are those of the step before: it publishes none, and the clock stands still.
+StepReport GossipAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor& loss) {
+  if (is_running()) {
+    flat_.check();
+    missing_steps_->step();
+  }
   return update_wait(loss);
 }
 

@@ -28,6 +28,7 @@ class GossipAdapter : public Adapter {
   void require_same(const std::string& what, const std::string& value) override;
   void mark_model(const std::string& what, const std::string& value) override;
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;
@@ -47,10 +48,10 @@ class GossipAdapter : public Adapter {
 
   const Config config_;
   const torch::nn::Module& model_;
-  std::shared_ptr<MemoryFile> shared_;  // null: the network side is in this process
+  std::shared_ptr<MemoryFile> shared_;  // of parameters in host memory, with gossip.daemon
   FlatParameters flat_;
   LossReader losses_;
-  std::unique_ptr<Parameters> parameters_;  // null where it is not
+  std::unique_ptr<Parameters> parameters_;  // null: the node process makes the passes
   std::unique_ptr<GossipSession> gossip_;
   std::map<std::string, std::string> settings_;  // of require_same()
   bool marked_ = false;                          // since gossip_ was made

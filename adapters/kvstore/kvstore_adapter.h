@@ -62,6 +62,8 @@ class KvstoreAdapter : public Adapter {
   // In addition to Adapter::step: numbers of the optimizer that have changed after its gradients
   // left in backward() count from the next step, with a warning.
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  // With update: server this worker counts for nothing in the step, and others go on.
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;
@@ -85,6 +87,7 @@ class KvstoreAdapter : public Adapter {
     kvstore::SentGradients in_backward;
     bool dropped = false;  // left out: nothing more is sent
     bool in_halves = false;
+    bool skips = false;  // without the optimizer's step: skip_step()
     std::vector<at::Tensor>
         before;  // in halves: the trained parameters before the optimizer's step
     StepReport report;

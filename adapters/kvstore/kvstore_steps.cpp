@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "adapters/common/backward_hooks.h"
+#include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
 #include "adapters/kvstore/kvstore_adapter.h"
 #include "adapters/kvstore/torch_values.h"
@@ -65,18 +66,18 @@ PushTerms KvstoreAdapter::terms() const {
 
 // What goes to the servers' optimizer. A parameter without a gradient counts as zeros for the
 // others that have one, because a round waits for all workers. One that is frozen, or that has
-// never had a gradient here, or that has none on any worker, counts not at all, so that nothing
-// moves it. None: nothing need be pushed.
+// never had a gradient here, or that has none on any worker, or whose step is skipped, counts not
+// at all, so that nothing moves it. None: nothing need be pushed.
 std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTerms& terms) {
   const at::Tensor& parameter = model_.trained_parameters[index];
   const at::Tensor& gradient = parameter.grad();
-  if (gradient.defined()) {
+  if (gradient.defined() && !now_.skips) {
     model_.used[index] = true;
     return gradient;
   }
   if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
   // Others may wait for this push.
-  if (!merged() || !model_.used[index] || !parameter.requires_grad() ||
+  if (!merged() || !model_.used[index] || !parameter.requires_grad() || now_.skips ||
       now_.stage == Stage::exchanged)
     terms.weight = 0;
   return at::zeros_like(parameter);
@@ -85,6 +86,7 @@ std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTer
 // Called by the autograd engine: the gradient of a parameter is complete.
 void KvstoreAdapter::fired(std::size_t index) {
   if (phase_ != Phase::running || held_back_ || now_.dropped) return;
+  if (now_.stage == Stage::open) require_no_capture(flat_.device());
   if (now_.fired[index] || now_.stage == Stage::exchanged) {
     now_.in_backward.clear();  // step() takes what has left
     refuse_second_pass();
@@ -243,7 +245,7 @@ void KvstoreAdapter::set_optimizer(const torch::optim::Optimizer& optimizer) {
 
 StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   if (!is_running()) {
-    if (now_.report.made) optimizer.step();
+    if (now_.report.made && !now_.skips) optimizer.step();
     return end_step(loss);
   }
   check_step();
@@ -272,6 +274,13 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   return end_step(loss);
 }
 
+StepReport KvstoreAdapter::skip_step(torch::optim::Optimizer& optimizer,
+                                     const torch::Tensor& loss) {
+  if (is_running()) hold_back();
+  now_.skips = true;
+  return step(optimizer, loss);
+}
+
 // update: worker.
 void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   optimizer_.begin_step(optimizer);
@@ -281,7 +290,7 @@ void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   if (!averaged_before) exchange_gradients();
   if (is_running() && now_.dropped) {
     transfer_->give_to(optimizer);
-  } else if (is_running()) {
+  } else if (is_running() && !now_.skips) {
     optimizer.step();
   }
   optimizer_.made_step(/*keeps=*/averaged_before);
@@ -352,7 +361,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   now_.terms = steady_ ? last_terms_ : std::nullopt;
   now_.fired.assign(now_.fired.size(), false);
   now_.stage = Stage::open;
-  now_.dropped = now_.in_halves = false;
+  now_.dropped = now_.in_halves = now_.skips = false;
   if (ran) tell_status(report, loss);
   last_report_ = report;
   return report;

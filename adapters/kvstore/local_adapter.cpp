@@ -145,6 +145,12 @@ StepReport LocalKvstoreAdapter::step(torch::optim::Optimizer& optimizer, const t
   return end_step();
 }
 
+StepReport LocalKvstoreAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor&) {
+  flat_.check();
+  average_gradients();
+  return end_step();
+}
+
 void LocalKvstoreAdapter::update_send(const torch::Tensor&) {
   flat_.check();
   average_gradients();

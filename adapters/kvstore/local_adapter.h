@@ -25,6 +25,7 @@ class LocalKvstoreAdapter : public Adapter {
   Place place() const override { return {}; }
   void average_gradients() override;
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;

@@ -21,6 +21,7 @@ class NullAdapter : public Adapter {
   // Whatever the file lists, there are no other nodes, so all data are those of this one.
   Place place() const override { return {}; }
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
+  StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
   void reload(const Config& fresh) override;
@@ -39,6 +40,11 @@ class NullAdapter : public Adapter {
 StepReport NullAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
   update_send(loss);
   optimizer.step();
+  return update_wait(loss);
+}
+
+StepReport NullAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor& loss) {
+  flat_.check();
   return update_wait(loss);
 }
 

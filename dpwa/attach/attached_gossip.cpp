@@ -43,6 +43,11 @@ AttachedGossip::AttachedGossip(const Config& config, Manifest manifest,
   pull_blocks(config_, manifest_);  // the node process would refuse the same later
 }
 
+AttachedGossip::AttachedGossip(const Config& config, Parameters& parameters)
+    : AttachedGossip(config, parameters.manifest(), nullptr, /*threads=*/1) {
+  passes_ = std::make_unique<PassServer>(parameters);
+}
+
 void AttachedGossip::restore(const GossipState& state) {
   state_ = state;
   resumed_ = true;
@@ -84,7 +89,8 @@ void AttachedGossip::attach() {
                {"node", config_.self}, {"process", ::getpid()},       {"threads", threads_},
                {"seed", nullptr}};
   if (config_.gossip.seed) request["seed"] = *config_.gossip.seed;
-  const json answer = ask(request, parameters_->descriptor());
+  request["device"] = passes_ != nullptr;
+  const json answer = ask(request, passes_ ? -1 : parameters_->descriptor());
   const auto problem = version_problem(answer, "the node process of '" + config_.self + "'");
   if (!problem.empty()) throw std::runtime_error(problem);
   const auto frame = wire::encode(manifest_, 0);
@@ -98,10 +104,20 @@ json AttachedGossip::ask(const json& request, int descriptor) {
 }
 
 std::string AttachedGossip::receive() {
-  ipc::expect_soon(node_.descriptor(), answer_within);
-  auto message = node_.receive();
-  if (!message) throw gone();
-  return *std::move(message);
+  while (true) {
+    ipc::expect_soon(node_.descriptor(), answer_within);
+    FileDescriptor file;
+    auto message = node_.receive(&file);
+    if (!message) throw gone();
+    const auto pass = passes_ ? pass_request_in(*message) : std::nullopt;
+    if (!pass) return *std::move(message);
+    if (!node_.send(encode(passes_->answer(*pass, std::move(file))))) throw gone();
+  }
+}
+
+void AttachedGossip::close() {
+  node_.close();
+  if (passes_) passes_->end();
 }
 
 json AttachedGossip::answer_in(const std::string& message) {
@@ -128,7 +144,13 @@ StepAnswer AttachedGossip::ask_half(const StepRequest& request) {
 }
 
 void AttachedGossip::update_send(const std::function<double()>& loss) {
-  ended_ = ask_half(StepRequest{StepRequest::Half::send, loss()}).report;
+  StepRequest request{StepRequest::Half::send, std::nullopt};
+  if (passes_) {
+    passes_->add_loss(loss);
+  } else {
+    request.loss = loss();
+  }
+  ended_ = ask_half(request).report;
 }
 
 StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
@@ -145,7 +167,7 @@ void AttachedGossip::reload(const Config&) {
 FinishReport AttachedGossip::finish() {
   if (!node_.is_open()) return {};
   const auto report = finish_report_in(ask({{"do", "finish"}}).at("finished"));
-  node_.close();
+  close();
   return report;
 }
 
@@ -156,7 +178,7 @@ void AttachedGossip::leave() {
   } catch (const std::exception& error) {  // the node process has left
     log(LogLevel::warn, "attach", error.what());
   }
-  node_.close();
+  close();
 }
 
 }  // namespace dpwa::attach

@@ -7,8 +7,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "dpwa/attach/pass_server.h"
 #include "dpwa/attach/protocol.h"
 #include "dpwa/gossip/gossip_session.h"
+#include "dpwa/gossip/parameters.h"
 #include "dpwa/ipc/unix_socket.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/memory_file.h"
@@ -30,6 +32,9 @@ class AttachedGossip : public GossipSession {
   // share a pass over them. Throws ConfigError for more blocks than the model can be cut into.
   AttachedGossip(const Config& config, Manifest manifest, std::shared_ptr<MemoryFile> parameters,
                  unsigned threads);
+  // Parameters on a device: this process makes the passes over them, while it waits for answers
+  // (PassServer). A step costs one round trip more for each. They outlive this object.
+  AttachedGossip(const Config& config, Parameters& parameters);
 
   void restore(const GossipState& state) override;
   GossipState resume_state() const override;
@@ -47,12 +52,14 @@ class AttachedGossip : public GossipSession {
   StepAnswer ask_half(const StepRequest& request);
   std::string receive();
   std::runtime_error gone() const;
+  void close();
 
   const Config config_;
   const Manifest manifest_;
-  const std::shared_ptr<MemoryFile> parameters_;
+  const std::shared_ptr<MemoryFile> parameters_;  // null: on a device
   const unsigned threads_;
-  ipc::MessageSocket node_;  // closed when there is no connection
+  std::unique_ptr<PassServer> passes_;  // there
+  ipc::MessageSocket node_;             // closed when there is no connection
   GossipState state_;
   bool resumed_ = false;
   std::optional<StepReport> ended_;  // of this step, if update_wait() has nothing left to ask for

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dpwa/attach/protocol.h"
+#include "dpwa/attach/remote_parameters.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/gossip/gossip.h"
@@ -118,6 +119,7 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   model.manifest = std::move(*manifest);
   model.threads = told.at("threads").get<unsigned>();
   if (!told.at("seed").is_null()) model.seed = told.at("seed").get<std::uint64_t>();
+  if (told.at("device").get<bool>()) return model;
   auto parameters =
       MemoryFile::open(std::move(file), model.manifest.total_bytes(), MemoryFile::Access::write);
   if (!parameters) throw std::runtime_error("it " + parameters.error());
@@ -139,6 +141,9 @@ void NodeService::serve() {
       told["state"] = to_json(state_);
       reply = text_of(told);
     }
+  } catch (const TrainerGone&) {
+    if (!step_request_in(*message)) leave();  // a start or an end that is half done
+    return trainer_is_gone();
   } catch (const std::exception& error) {
     reply = text_of({{"error", error.what()}});
     leave();
@@ -170,12 +175,12 @@ json NodeService::answer(const json& request) {
 StepAnswer NodeService::answer(const StepRequest& request) {
   if (gossip_ == nullptr) throw std::runtime_error("the node is not on the network");
   StepAnswer reply;
-  const auto loss = [&request] { return *request.loss; };
   if (request.half == StepRequest::Half::wait) {
-    reply.report = request.loss ? gossip_->update_wait(loss) : gossip_->update_wait();
+    reply.report = gossip_->update_wait(loss_in(request));
   } else {
-    if (!request.loss) throw std::runtime_error("a step without a loss");
-    gossip_->update_send(loss);
+    if (!request.loss && !remote_) throw std::runtime_error("a step without a loss");
+    ++sends_;
+    gossip_->update_send(loss_in(request));
     if (gossip_->has_blended() || config_.gossip.step_budget == Duration::zero()) {
       reply.report = gossip_->update_wait();
     } else {
@@ -184,6 +189,13 @@ StepAnswer NodeService::answer(const StepRequest& request) {
   }
   reply.state = state_ = gossip_->resume_state();
   return reply;
+}
+
+// That of a device is there with the snapshot, and asked for then.
+std::function<double()> NodeService::loss_in(const StepRequest& request) {
+  if (request.loss) return [loss = *request.loss] { return loss; };
+  if (request.half == StepRequest::Half::wait) return {};
+  return [remote = remote_, send = sends_] { return remote->loss(send); };
 }
 
 void NodeService::at_any_time(const std::function<void()>& lasting) {
@@ -198,6 +210,7 @@ void NodeService::start(const json& resume, double waited) {
   Model model = *std::exchange(next_, std::nullopt);
   std::optional<GossipState> state;
   if (!resume.is_null()) state = resume_state_in(resume);
+  std::shared_ptr<const Snapshot> continued;
   if (gossip_) {
     // The last trainer has died. Its memory may hold half a step, but its last snapshot is
     // complete.
@@ -206,14 +219,24 @@ void NodeService::start(const json& resume, double waited) {
     const bool same = parameters_->manifest().fingerprint() == model.manifest.fingerprint();
     leave();
     if (!state && last && same && descent.lineage != 0) {
-      std::ranges::copy(last->bytes(), model.parameters->data());
+      continued = last;
       state = descent;
     }
   }
   trainer_seed_ = model.seed;
   memory_ = std::move(model.parameters);
-  const std::span values(memory_->data(), model.manifest.total_bytes());
-  parameters_ = std::make_unique<HostParameters>(std::move(model.manifest), values, model.threads);
+  sends_ = 0;
+  if (memory_) {
+    const std::span values(memory_->data(), model.manifest.total_bytes());
+    parameters_ =
+        std::make_unique<HostParameters>(std::move(model.manifest), values, model.threads);
+  } else {
+    auto remote =
+        std::make_unique<RemoteParameters>(std::move(model.manifest), trainer_, signals_.stop);
+    remote_ = remote.get();
+    parameters_ = std::move(remote);
+  }
+  if (continued) parameters_->assign(continued->bytes());
   waiting_.reset();
   gossip_ = std::make_unique<Gossip>(with_trainers_seed(config_), *parameters_);
   if (state) gossip_->restore(*state);
@@ -258,6 +281,7 @@ void NodeService::stay_visible() {
 void NodeService::leave() {
   gossip_.reset();  // leaves the network
   parameters_.reset();
+  remote_ = nullptr;
   memory_.reset();
 }
 

@@ -19,10 +19,12 @@
 namespace dpwa {
 class Endpoint;
 class Gossip;
-class HostParameters;
+class Parameters;
 }  // namespace dpwa
 
 namespace dpwa::attach {
+
+class RemoteParameters;
 
 // The node process. It owns the network side of a node while training processes come and go, one at
 // a time. A trainer that ends in order (finish, leave) takes the node off the network. When a
@@ -52,7 +54,7 @@ class NodeService {
   // A model that a trainer has described but has not started with yet.
   struct Model {
     Manifest manifest;
-    std::shared_ptr<MemoryFile> parameters;
+    std::shared_ptr<MemoryFile> parameters;  // null: on a device of the trainer
     unsigned threads = 1;
     std::optional<std::uint64_t> seed;
   };
@@ -67,6 +69,7 @@ class NodeService {
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
   StepAnswer answer(const StepRequest& request);
+  std::function<double()> loss_in(const StepRequest& request);
   void at_any_time(const std::function<void()>& lasting);
   void start(const nlohmann::json& resume, double waited);  // `waited`: seconds so far
   Config with_trainers_seed(Config config) const;
@@ -86,10 +89,12 @@ class NodeService {
   std::optional<std::uint64_t> trainer_seed_;  // gossip.seed of the last trainer that started
 
   std::shared_ptr<MemoryFile> memory_;  // of parameters_
-  std::unique_ptr<HostParameters> parameters_;
-  std::unique_ptr<Gossip> gossip_;     // null: off the network
-  std::unique_ptr<Endpoint> waiting_;  // off the network, if the address is free
-  std::string not_visible_;            // why it was not free, as already logged
+  std::unique_ptr<Parameters> parameters_;
+  RemoteParameters* remote_ = nullptr;  // the same, where they are on a device
+  std::uint64_t sends_ = 0;             // first halves of this trainer
+  std::unique_ptr<Gossip> gossip_;      // null: off the network
+  std::unique_ptr<Endpoint> waiting_;   // off the network, if the address is free
+  std::string not_visible_;             // why it was not free, as already logged
 };
 
 }  // namespace dpwa::attach

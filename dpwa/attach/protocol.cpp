@@ -104,6 +104,20 @@ struct PackedAnswer {
   StepNumbers report;
 };
 
+constexpr char pass_mark = 'p';
+constexpr char pass_answer_mark = 'q';
+
+struct PackedPass {
+  char mark = pass_mark;
+  PassRequest request;
+};
+
+// The error follows.
+struct PackedPassAnswer {
+  char mark = pass_answer_mark;
+  double value = 0;
+};
+
 template <typename Packed>
 std::string bytes_of(const Packed& packed) {
   static_assert(std::is_trivially_copyable_v<Packed>);
@@ -118,6 +132,26 @@ Packed packed_in(std::string_view message) {
 }
 
 }  // namespace
+
+std::string encode(const PassRequest& request) {
+  return bytes_of(PackedPass{pass_mark, request});
+}
+
+std::string encode(const PassAnswer& answer) {
+  return bytes_of(PackedPassAnswer{pass_answer_mark, answer.value}) + answer.error;
+}
+
+std::optional<PassRequest> pass_request_in(std::string_view message) {
+  if (message.size() != sizeof(PackedPass) || message.front() != pass_mark) return std::nullopt;
+  return packed_in<PackedPass>(message).request;
+}
+
+std::optional<PassAnswer> pass_answer_in(std::string_view message) {
+  if (message.size() < sizeof(PackedPassAnswer) || message.front() != pass_answer_mark)
+    return std::nullopt;
+  const auto packed = packed_in<PackedPassAnswer>(message);
+  return PassAnswer{packed.value, std::string(message.substr(sizeof packed))};
+}
 
 std::string encode(const StepRequest& request) {
   return bytes_of(PackedRequest{request.half, request.loss.has_value(), request.loss.value_or(0)});

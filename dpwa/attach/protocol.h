@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -9,6 +10,8 @@
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/gossip/gossip_session.h"
 #include "dpwa/rules/step_report.h"
+#include "dpwa/snapshot/byte_range.h"
+#include "dpwa/snapshot/landing.h"
 
 // The protocol between a trainer and its node process: the name of their socket, and messages of
 // ipc::MessageSocket. They are JSON, except for those of a step: there JSON would take a tenth of
@@ -23,13 +26,17 @@
 //                                          ←   {"state": ..., what was asked for}
 //   StepRequest                            →
 //                                          ←   StepAnswer, or {"error": "..."}
+// A trainer whose parameters are on a device sends no memory file ("device": true). While it waits
+// for an answer, the node process may ask it for passes:
+//                                          ←   PassRequest, with a memory file where it says so
+//   PassAnswer                             →
 // A step is "send", then "wait", whose answer has the report of the step. The answer to a "send"
 // that leaves nothing to wait for has it already, and no "wait" follows.
 namespace dpwa::attach {
 
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
-inline constexpr int protocol_version = 5;
+inline constexpr int protocol_version = 6;
 // One line that names both versions when they differ, else empty. `message` is the first message of
 // the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);
@@ -57,13 +64,45 @@ GossipState resume_state_in(const nlohmann::json& text);
 struct StepRequest {
   enum class Half : char { send = 's', wait = 'w' };
   Half half = Half::send;
-  std::optional<double> loss;  // none: the last one
+  std::optional<double> loss;  // none: the last one; from a device: it is asked for
 };
 
 struct StepAnswer {
   GossipState state;
   std::optional<StepReport> report;  // none: it is waited for
 };
+
+// Of a trainer with parameters on a device: a pass over them, or what passes need.
+struct PassRequest {
+  enum class Kind : char {
+    memory = 'm',    // maps memory of range.length bytes; its number is how many came before
+    release = 'r',   // unmaps one
+    copy_out = 'c',  // the calls of Parameters, on one
+    blend = 'b',
+    assign = 'a',
+    settled = 's',  // the value is 0 or 1
+    loss = 'l',     // the value is that of the n-th "send"
+  };
+  Kind kind = Kind::settled;
+  std::uint64_t memory = 0;  // its number
+  ByteRange range{};         // what has landed
+  LandingMode mode = LandingMode::difference;
+  double factor = 0;
+  std::uint64_t send = 0;
+};
+
+struct PassAnswer {
+  double value = 0;
+  std::string error;  // empty: it is made, or queued on the device
+};
+
+// How long to poll for its answer before sleeping.
+inline constexpr auto pass_within = std::chrono::microseconds(200);
+
+std::string encode(const PassRequest& request);
+std::string encode(const PassAnswer& answer);
+std::optional<PassRequest> pass_request_in(std::string_view message);
+std::optional<PassAnswer> pass_answer_in(std::string_view message);
 
 std::string encode(const StepRequest& request);
 std::string encode(const StepAnswer& answer);

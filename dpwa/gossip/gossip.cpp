@@ -146,6 +146,7 @@ void Gossip::set_lineage(std::uint64_t lineage) {
 
 void Gossip::resume(double clock) {
   (void)node_->client().take(Duration::zero());
+  fetching_.reset();
   state_.replace(clock, state_.lineage());
   side().publish_now(/*final=*/false);
   node_->local().fresh_until = TimePoint::max();  // the next step may be far
@@ -182,7 +183,7 @@ void Gossip::complete_publish() {
 }
 
 void Gossip::begin_pull() {
-  if (passes_->under_way() || !parameters_.settled()) {
+  if (fetching_ || passes_->under_way() || !parameters_.settled()) {
     pull_wanted_ = true;
     return;
   }
@@ -196,7 +197,7 @@ void Gossip::update_send(const std::function<double()>& loss) {
                              "' ends because most nodes refuse it: " + *why);
   }
   // A program that calls this twice in a step has blended already: the arrival waits.
-  const auto arrival = state_.blended() ? std::nullopt : node_->client().take(Duration::zero());
+  const auto arrival = state_.blended() ? std::nullopt : take_arrival(Duration::zero());
   if (arrival) {
     // Not complete_publish(): a pull begun now would overwrite the arrived parameters.
     complete_copy();
@@ -213,7 +214,7 @@ void Gossip::update_send(const std::function<double()>& loss) {
 
 StepReport Gossip::update_wait(const std::function<double()>& loss) {
   complete_publish();
-  const auto pulling = [this] { return pull_wanted_ || node_->client().under_way(); };
+  const auto pulling = [this] { return pull_wanted_ || fetching_ || node_->client().under_way(); };
   // Before the check for an arrival: a pull that ends later belongs to a later step.
   bool pending = pulling();
   Duration waited{};
@@ -230,16 +231,31 @@ StepReport Gossip::update_wait(const std::function<double()>& loss) {
   return report;
 }
 
+std::optional<Arrival> Gossip::take_arrival(Duration patience) {
+  if (!fetching_) {
+    fetching_ = node_->client().take(patience);
+    if (fetching_ && fetching_->outcome == Outcome::mixed)
+      parameters_.fetch(node_->client().landing());
+  }
+  if (!fetching_ || (fetching_->outcome == Outcome::mixed && !parameters_.fetched()))
+    return std::nullopt;
+  return std::exchange(fetching_, std::nullopt);
+}
+
 std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
   Client& client = node_->client();
   const auto from = SteadyClock::now();
   const auto until = from + config_.gossip.step_budget;
   // An accelerator must have finished the publish before the pull begins.
-  while (pull_wanted_ && !client.under_way() && SteadyClock::now() < until) {
+  while (pull_wanted_ && !fetching_ && !client.under_way() && SteadyClock::now() < until) {
     std::this_thread::sleep_for(settle_poll);
     complete_publish();
   }
-  auto arrival = client.take(std::max(Duration::zero(), Duration(until - SteadyClock::now())));
+  auto arrival = take_arrival(std::max(Duration::zero(), Duration(until - SteadyClock::now())));
+  while (!arrival && fetching_ && SteadyClock::now() < until) {
+    std::this_thread::sleep_for(settle_poll);
+    arrival = take_arrival(Duration::zero());
+  }
   if (config_.gossip.step_budget > Duration::zero()) waited = SteadyClock::now() - from;
   return arrival;
 }

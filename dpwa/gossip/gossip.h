@@ -32,7 +32,8 @@ struct TrainerSide;
 // gossip adapter and by programs that average plain memory. One (trainer) thread.
 //
 // With a step budget of 0, a pull that misses the end of its step is blended at the beginning of a
-// later step, before that step publishes. At most one blend per step, at most one pull outstanding.
+// later step, before that step publishes; so is one whose bytes are not on the device of the
+// parameters by then. At most one blend per step, at most one pull outstanding.
 class Gossip : public GossipSession {
  public:
   // `parameters` must outlive it. Throws ConfigError for an interpolation that does not exist, and
@@ -73,6 +74,8 @@ class Gossip : public GossipSession {
   void send(const std::function<double()>& loss);  // what publish() does with its open buffer
   void complete_publish();  // swaps a snapshot in once its copy is complete; begins the pull
   void complete_copy();     // the first half of that
+  // What has landed, or lands within `patience`, once a blend of it holds nothing up.
+  std::optional<Arrival> take_arrival(Duration patience);
   std::optional<Arrival> await_arrival(Duration& waited);  // within the step budget
   // Blends the arrival if it should be, and reports it. `loss`: of now; none: the last known.
   void absorb(const Arrival& arrival, const std::function<double()>& loss = {});
@@ -95,7 +98,8 @@ class Gossip : public GossipSession {
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
   bool said_not_finite_ = false;
-  bool pull_wanted_ = false;  // begin a pull once the publish is complete
+  bool pull_wanted_ = false;         // begin a pull once the publish is complete
+  std::optional<Arrival> fetching_;  // has landed, and is on its way to the parameters
   LogLimiter log_limiter_;
   std::map<std::string, GivenWeights, std::less<>> given_;  // Surroundings::given
 };

@@ -21,9 +21,18 @@ class Parameters {
     return AlignedBuffer::of_host(bytes, shared);
   }
 
+  // Locks the pages of memory that another process has allocated for the passes of this one.
+  virtual void lock(AlignedBuffer& /*memory*/) {}
+
   // Begins to copy the parameters, as they are at this moment, into `snapshot`. The parameters may
   // change as soon as it returns; `snapshot` is complete once settled() is true.
   virtual void copy_out(std::span<std::byte> snapshot) = 0;
+
+  // Begins to bring what has landed, landing.range(), to where blend() reads it, for the blend that
+  // comes next. `landing` stays as it is until then. Host memory is there already.
+  virtual void fetch(const Landing& /*landing*/) {}
+  // Whether it is there, so that its blend holds nothing up. Never waits.
+  virtual bool fetched() { return true; }
 
   // Begins to blend what has landed, landing.range(), into the regions that interpolate: delta or
   // lerp with `factor` by the landing's mode. Counters and carried tensors stay. `landing` may be

@@ -62,7 +62,8 @@ struct StepNumbers {
 // exception. A back end leaves fields that do not apply to it at their defaults
 // (docs/COLLECTIVE.md).
 struct StepReport : StepNumbers {
-  std::string peer;  // empty when no single peer is concerned
+  std::string peer;                 // empty when no single peer is concerned
+  std::uint64_t skipped_steps = 0;  // by the program, since start(): Adapter::skip_step()
 };
 
 // The result of finish().

@@ -1,9 +1,11 @@
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
+#include <limits>
 #include <memory>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "test/adapters/contract.h"
@@ -57,7 +59,53 @@ dpwa::ResumeState load_from(std::istream& file, torch::nn::Module& model,
   return state;
 }
 
+// Gradients of the loss times `scale` become those of the loss. False: they have overflowed.
+bool unscale(const std::vector<torch::Tensor>& parameters, double scale) {
+  bool finite = true;
+  for (const auto& parameter : parameters) {
+    if (!parameter.grad().defined()) continue;
+    parameter.grad().div_(scale);
+    finite = finite && parameter.grad().isfinite().all().item<bool>();
+  }
+  return finite;
+}
+
 }  // namespace
+
+// Not with servers: they leave out what is not finite, and the mean of the others comes back.
+TEST_CASE("a scaler as the page on the adapter has it skips steps whose gradients overflow") {
+  for_every_back_end([](const BackEnd& back_end, at::Device device) {
+    if (back_end.servers > 0) return;
+    run_nodes(back_end, [&](Participant& node) {
+      const bool all_skip = node.config.backend == Backend::collective || node.index == 0;
+      Net model(3, device);
+      const auto sgd = momentum_sgd(model);
+      auto& optimizer = *sgd;
+      Circle circle(node.index, device);
+      const auto adapter = make_adapter(node.config, model);
+      adapter->start();
+      node.wait_for_all();
+      double scale = 1024;
+      for (int step = 0; step < 10; ++step) {
+        optimizer.zero_grad();
+        auto loss = circle.loss(model);
+        if (step == 4 && node.index == 0) loss = loss * std::numeric_limits<float>::infinity();
+        (loss * scale).backward();
+        adapter->average_gradients();
+        const bool usable = unscale(model.parameters(), scale);
+        StepReport report =
+            usable ? adapter->step(optimizer, loss) : adapter->skip_step(optimizer, loss);
+        scale = usable ? scale : scale / 2;
+        CHECK(usable == !(step == 4 && all_skip));
+        CHECK(report.skipped_steps == (step >= 4 && all_skip ? 1 : 0));
+      }
+      CHECK(scale == (all_skip ? 512 : 1024));
+      CHECK(test::finite(model));
+      node.wait_for_all();
+      adapter->finish();
+    });
+  });
+}
 
 TEST_CASE("a checkpoint as the page on the adapter has it goes on where it was written") {
   for_every_back_end([](const BackEnd& back_end, at::Device device) {

@@ -76,9 +76,9 @@ const std::vector<BackEnd>& back_ends() {
 void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& check) {
   const at::Device device = test_device();
   for (const BackEnd& back_end : back_ends()) {
-    // Its adapter refuses a model on a device. One that took it would need a process for each node:
-    // the hooks of a backward pass wait for the other nodes, and all threads of a process that
-    // compute on one device share one thread for their backward passes.
+    // It needs a process for each node there: the hooks of a backward pass wait for the other
+    // nodes, and all threads of a process that compute on one device share one thread for their
+    // backward passes.
     if (!device.is_cpu() && back_end.name.starts_with("collective")) continue;
     INFO(back_end.name << " on " << device.str());
     check(back_end, device);

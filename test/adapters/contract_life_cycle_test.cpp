@@ -173,6 +173,7 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
       const auto adapter = make_adapter(node.config, model);
       const torch::Tensor none;
       const auto step = [&](Adapter& a) { a.step(*optimizer, none); };
+      const auto skip = [&](Adapter& a) { a.skip_step(*optimizer, none); };
       const auto send = [&](Adapter& a) { a.update_send(none); };
       const auto wait = [&](Adapter& a) { a.update_wait(none); };
       const auto average = [](Adapter& a) { a.average_gradients(); };
@@ -180,6 +181,7 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
       check_refused(
           *adapter,
           {{"step() before start()", step},
+           {"skip_step() before start()", skip},
            {"update_send() before start()", send},
            {"update_wait() before start()", wait},
            {"average_gradients() before start()", average},
@@ -204,6 +206,7 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
       check_refused(*adapter,
                     {{"update_send() was called twice in one step", send},
                      {"step() between update_send() and update_wait()", step},
+                     {"skip_step() between update_send() and update_wait()", skip},
                      {"average_gradients() between update_send() and update_wait()", average}});
       optimizer->step();
       adapter->update_wait(none);

@@ -1,4 +1,4 @@
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 
 #include <torch/nn/module.h>
 #include <torch/types.h>
@@ -17,6 +17,7 @@
 #include "dpwa/snapshot/blocks.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/fake_accelerator.h"
+#include "test/support/eventually.h"
 #include "test/support/vector_cluster.h"
 
 namespace dpwa {
@@ -155,7 +156,7 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
     auto expected = bytes_of(flat);
     blend_regions(manifest, range, expected, landing.bytes(), mode, 0.5);
     parameters.blend(landing, 0.5);
-    CHECK(device.log == "record side; wait on training; record training; ");
+    CHECK(device.log == "record side; record side; wait on training; record training; ");
     if (mode == LandingMode::difference) {
       CHECK((bytes_of(flat) == expected));
     } else {
@@ -164,7 +165,8 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
     CHECK_FALSE((bytes_of(flat) == peer_bytes));
 
     parameters.blend(landing, 0.5);
-    CHECK(device.log.ends_with("wait on side; record side; wait on training; record training; "));
+    CHECK(device.log.ends_with(
+        "wait on side; record side; record side; wait on training; record training; "));
     parameters.assign(peer_bytes);
     CHECK((bytes_of(flat) == peer_bytes));
   }
@@ -219,6 +221,42 @@ TEST_CASE("gossip begins a pull only when the device has done with the snapshot 
   const auto pulls = gossip.node().local().traffic.pulls_begun.load();
   gossip.update_wait();
   CHECK(gossip.node().local().traffic.pulls_begun.load() == pulls + 1);
+}
+
+TEST_CASE("what has landed is blended at the next call after its copy, which holds nothing up") {
+  FakeAccelerator device;
+  const auto ports = net::free_ports(2);
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  Unpinned parameters(flat);
+  AlignedBuffer peer_memory(flat.manifest().total_bytes());
+  HostParameters peer_parameters(flat.manifest(), peer_memory.bytes());
+  const Config peer_config = test::loopback_config(ports, 0);
+  Gossip peer(peer_config, peer_parameters);
+  std::thread peer_start([&peer] { peer.start(); });
+  const Config config = test::loopback_config(ports, 1);
+  Gossip gossip(config, parameters);
+  gossip.start();
+  peer_start.join();
+  peer.publish([] { return 1.0; });
+
+  gossip.publish([] { return 1.0; });
+  gossip.begin_pull();
+  CHECK(test::eventually([&] { return !gossip.node().client().under_way(); }));
+  device.complete = false;
+  const auto before = bytes_of(flat);
+  CHECK(gossip.update_wait().outcome == Outcome::pending);  // the copy begins
+  CHECK(gossip.update_wait().outcome == Outcome::pending);
+  CHECK((bytes_of(flat) == before));
+  gossip.begin_pull();  // would land where the blend reads
+  CHECK_FALSE(gossip.node().client().under_way());
+  device.complete = true;
+  const auto pulls = gossip.node().local().traffic.pulls_begun.load();
+  const StepReport report = gossip.update_wait();
+  CHECK(report.outcome == Outcome::mixed);
+  CHECK(report.pulls_ok == 1);
+  gossip.update_wait();  // the pull that had to wait begins
+  CHECK(gossip.node().local().traffic.pulls_begun.load() > pulls);
 }
 
 TEST_CASE("a step with a budget waits for the device's copy, and then for the pull") {

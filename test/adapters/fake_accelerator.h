@@ -28,6 +28,7 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
   c10::Stream exchangeStream(c10::Stream stream) const noexcept override {
     return c10::Stream(c10::Stream::UNSAFE, stream.device(), std::exchange(current_, stream.id()));
   }
+  void* getStreamNativeHandle(const c10::Stream) const override { return handle(); }
   void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
               c10::EventFlag) const override {
     if (*event == nullptr) *event = new char;
@@ -46,6 +47,11 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
   void synchronizeEvent(void*) const override { log += "synchronize; "; }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<char*>(event);
+  }
+
+  static void* handle() {  // of every stream
+    static char one = 0;
+    return &one;
   }
 
   mutable bool complete = true;

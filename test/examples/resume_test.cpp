@@ -38,6 +38,7 @@ class RecordingAdapter final : public Adapter {
     rates.push_back(optimizer.param_groups()[0].options().get_lr());
     return {};
   }
+  StepReport skip_step(torch::optim::Optimizer&, const torch::Tensor&) override { return {}; }
   void update_send(const torch::Tensor&) override {}
   StepReport update_wait(const torch::Tensor&) override { return {}; }
   void reload(const Config&) override {}

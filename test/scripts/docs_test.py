@@ -330,7 +330,7 @@ class Quotations(unittest.TestCase):
         page = (ROOT / "docs/ADAPTER.md").read_text(encoding="utf-8")
         source = (ROOT / "test/adapters/adapter_page_test.cpp").read_text(encoding="utf-8")
         blocks = re.findall(r"```cpp\n(.*?)```", page, flags=re.DOTALL)
-        self.assertEqual(len(blocks), 3)
+        self.assertEqual(len(blocks), 4)
         for block in blocks:
             self.assertIn(block, source)
 

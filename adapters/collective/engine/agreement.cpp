@@ -178,14 +178,14 @@ void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work
     return;
   }
   using Clock = std::chrono::steady_clock;
-  const bool in_host_memory = std::ranges::all_of(tensors, &at::Tensor::is_cpu);
+  const bool in_slices = !group.is_stream_ordered(tensors.front().device());
   std::chrono::microseconds pause = shortest_pause;
   std::optional<Clock::time_point> broken_since;
   while (true) {
     const bool completed = work->isCompleted();
-    if (completed || in_host_memory) {
+    if (completed || in_slices) {
       try {
-        if (in_host_memory) {
+        if (in_slices) {
           work->wait(slice_of_a_wait);
         } else {
           work->wait();

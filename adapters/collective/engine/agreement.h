@@ -61,7 +61,8 @@ void exchange_rows(const ProcessGroup& group, at::Tensor into, at::Tensor from,
 // Waits until an operation of the group has ended, and throws its failure; call it in
 // ProcessGroup::run. Afterwards nothing writes into its tensors. A broken group ends its operations
 // within milliseconds, but Gloo may lose the wake-up of a send. After a moment such an operation is
-// left running in the background, and keeps `tensors`, which it may still use.
+// left running in the background, and keeps `tensors`, which it may still use; the first of them
+// says where the operation runs.
 void bounded_wait(const ProcessGroup& group, const c10::intrusive_ptr<c10d::Work>& work,
                   const std::vector<at::Tensor>& tensors);
 

@@ -65,6 +65,9 @@ struct Connection {
   // Whether abort() and abandon() end each wait of this process for an operation.
   bool ends_waits = false;
   std::string setting{};  // how the members are connected, for the log; empty: as always
+  // Operations on tensors of a GPU end on its streams: wait() makes the current one wait, and the
+  // caller not. A limit of a wait would be that of the operation, and abort the group.
+  bool stream_ordered = false;
 };
 
 // A c10d back end, which carries out the operations. Stateless; any thread.

@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -25,6 +26,13 @@ std::vector<std::uint8_t> identity_of(c10::DeviceIndex gpu) {
   return {std::begin(bytes), std::end(bytes)};
 }
 
+// Without these LibTorch ends the process by itself some time after a rank is lost. Values that the
+// user has set count.
+void keep_process_alive() {
+  ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/0);
+  ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/0);
+}
+
 // Two ranks on one GPU make NCCL fail with an error that names neither.
 void require_own_gpu(c10d::Store& store, const GroupOptions& options, c10::DeviceIndex gpu) {
   store.set("gpu of rank " + std::to_string(options.rank), identity_of(gpu));
@@ -34,7 +42,7 @@ void require_own_gpu(c10d::Store& store, const GroupOptions& options, c10::Devic
     gpus.emplace_back(bytes.begin(), bytes.end());
   }
   if (const auto why = shared_gpu(gpus, options.names))
-    throw CollectiveError(Failure::usage, "forming a group", "nccl", *why);
+    throw CollectiveError(Failure::mismatch, "forming a group", "nccl", *why);
 }
 
 // A group of two back ends: NCCL for tensors on GPUs; Gloo for host memory, such as the comparisons
@@ -59,6 +67,7 @@ class NcclEngine final : public Engine {
         c10::make_intrusive<c10d::ProcessGroupNCCL>(own_keys, options.rank, options.size, nccl);
     connection.group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
                                  c10::intrusive_ptr<c10d::Backend>(backend));
+    connection.stream_ordered = true;
     return connection;
   }
 
@@ -78,6 +87,7 @@ std::string absent() {
 std::unique_ptr<Engine> make() {
   auto gloo = gloo_engine::make();
   if (!gloo) return nullptr;
+  keep_process_alive();
   if (c10::cuda::device_count() == 0)
     throw CollectiveError(Failure::usage, "choosing an engine", "nccl",
                           "this process sees no GPU; accepted: engine gloo");

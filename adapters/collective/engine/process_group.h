@@ -1,5 +1,6 @@
 #pragma once
 
+#include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <atomic>
@@ -44,6 +45,12 @@ class ProcessGroup {
   // By rank; empty: they have none.
   const std::vector<std::string>& names() const { return options_.names; }
   const std::string& engine() const { return engine_->name(); }
+
+  // Connection::stream_ordered, for operations on this device.
+  bool is_stream_ordered(const c10::Device& device) const {
+    return connection_.stream_ordered && !device.is_cpu();
+  }
+  const std::shared_ptr<const Engine>& shared_engine() const { return engine_; }
 
   // For c10d::Reducer and for operations that this layer does not have.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const { return connection_.group; }

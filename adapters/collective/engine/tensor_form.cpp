@@ -3,12 +3,33 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/ScalarType.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 namespace dpwa::collective {
+
+namespace {
+
+constexpr std::string_view on = " on ";
+
+// The current device of the kind that is named after a form, or the CPU.
+std::optional<at::Device> device_in(const std::string& text) {
+  if (text.empty()) return at::kCPU;
+  if (!text.starts_with(on)) return std::nullopt;
+  try {
+    const at::Device kind(text.substr(on.size()));
+    return c10::impl::VirtualGuardImpl(kind.type()).getDevice();
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 std::string type_name(at::ScalarType type) {
   return std::string(c10::getDtypeNames(type).first);
@@ -23,23 +44,25 @@ std::string form_of(const at::Tensor& tensor, bool any_rows) {
   }
   text += "]";
   if (tensor.layout() != at::kStrided) text += " (not dense)";
-  if (!tensor.is_cpu()) text += " on " + c10::DeviceTypeName(tensor.device().type(), true);
+  if (!tensor.is_cpu()) text += std::string(on) + c10::DeviceTypeName(tensor.device().type(), true);
   return text;
 }
 
 at::Tensor zeros_of(const std::string& form) {
   const auto open = form.find(" [");
-  if (open == std::string::npos || form.back() != ']') return {};
+  const auto close = form.find(']');
+  if (open == std::string::npos || close == std::string::npos || close < open) return {};
+  const auto device = device_in(form.substr(close + 1));
+  if (!device) return {};
   const std::string type = form.substr(0, open);
   std::vector<std::int64_t> shape;
-  std::string axes = form.substr(open + 2);
-  axes.pop_back();
+  std::string axes = form.substr(open + 2, close - open - 2);
   std::replace(axes.begin(), axes.end(), ',', ' ');
   std::istringstream words(axes);
   for (std::string word; words >> word;) shape.push_back(word == "*" ? 0 : std::stoll(word));
   for (const auto known : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kByte, at::kChar,
                            at::kShort, at::kInt, at::kLong, at::kBool})
-    if (type_name(known) == type) return at::zeros(shape, known);
+    if (type_name(known) == type) return at::zeros(shape, at::TensorOptions(known).device(*device));
   return {};
 }
 

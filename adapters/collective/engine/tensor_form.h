@@ -12,8 +12,8 @@ std::string type_name(at::ScalarType type);
 // "float32 [3, 4]"; with `any_rows` "float32 [*, 4]". A tensor that is not dense says so.
 std::string form_of(const at::Tensor& tensor, bool any_rows = false);
 
-// A tensor of zeros of such a form; "*" becomes zero rows. Undefined for forms of tensors that are
-// not dense or not in host memory.
+// A tensor of zeros of such a form, on the current device of its kind; "*" becomes zero rows.
+// Undefined for forms of tensors that are not dense, or on a kind of device that is not here.
 at::Tensor zeros_of(const std::string& form);
 
 // The tensor as a row of bytes that shares its memory; `tensor` is contiguous.

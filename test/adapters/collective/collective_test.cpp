@@ -3,10 +3,16 @@
 #include <torch/optim/adam.h>
 #include <torch/types.h>
 
+#include <chrono>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "adapters/collective/collective.h"
 #include "adapters/collective/distributed_optimizer.h"
+#include "adapters/collective/engine/rendezvous.h"
+#include "adapters/collective/gathering.h"
 #include "adapters/collective/state_sync.h"
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
@@ -180,6 +186,54 @@ TEST_CASE("what a rank says of itself travels as one number") {
     CHECK(state.clock == 123456789);
     CHECK(state.group_state == group_state);
   }
+}
+
+// An engine whose members find, at their store, that they can form no group.
+class RefusingEngine final : public collective::Engine {
+ public:
+  const std::string& name() const override { return name_; }
+  collective::Connection form(const c10::intrusive_ptr<c10d::Store>&,
+                              const collective::GroupOptions&) const override {
+    throw CollectiveError(collective::Failure::mismatch, "forming a group", name_,
+                          "ranks 0 and 1 use the same GPU");
+  }
+
+ private:
+  std::string name_ = "nccl";
+};
+
+TEST_CASE("members that can never form a group know it after one attempt, all of them") {
+  const auto engine = std::make_shared<RefusingEngine>();
+  const auto host = collective::Rendezvous::listen("127.0.0.1", std::chrono::seconds(20));
+  std::vector<collective::Attempt> attempts(2);
+  test::at_once(attempts.size(), [&](std::size_t index) {
+    collective::GroupOptions options;
+    options.rank = static_cast<int>(index);
+    options.size = 2;
+    attempts[index].run(engine, options, "127.0.0.1", host.port());
+  });
+  for (collective::Attempt& attempt : attempts) {
+    const MutexLock lock(attempt.mutex);
+    CHECK(attempt.hopeless);
+    CHECK(attempt.problem == "ranks 0 and 1 use the same GPU");
+  }
+}
+
+TEST_CASE("a model on a device is refused by name where the engine cannot send from there") {
+  Config config;
+  config.backend = Backend::collective;
+  const at::Device gpu(at::kCUDA, 1);
+  CHECK_NOTHROW(collective::require_device(config, at::kCPU));
+  CHECK_NOTHROW(collective::require_device(config, gpu));
+  CHECK_THROWS_WITH_AS(collective::require_device(config, at::Device(at::kXPU, 0)),
+                       doctest::Contains("not offered for a model on xpu:0; accepted: gossip"),
+                       ConfigError);
+  config.collective.engine = CollectiveEngine::mpi;
+  CHECK_NOTHROW(collective::require_device(config, at::kCPU));
+  CHECK_THROWS_WITH_AS(
+      collective::require_device(config, gpu),
+      doctest::Contains("mpi is not offered for a model on cuda:1; accepted: gloo, nccl"),
+      ConfigError);
 }
 
 }  // namespace dpwa::collective

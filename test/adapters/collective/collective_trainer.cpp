@@ -1,7 +1,7 @@
 // A small training program under backend collective, for tests that kill it: collective_trainer
 // FILE NAME STEPS STEP_MS HIDDEN OUTPUT. HIDDEN below 0: without the layer in the middle. Trains
 // until the clock is STEPS; writes a line of JSON for each step, with a checksum of the model and
-// the place in the data that the batch was taken from.
+// the place in the data that the batch was taken from. On test_device().
 #include <ATen/Parallel.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/optim/sgd.h>
@@ -20,6 +20,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/rules/step_report.h"
+#include "test/adapters/test_device.h"
 
 namespace {
 
@@ -42,7 +43,8 @@ struct Net : torch::nn::Module {
 
 std::uint32_t checksum(const torch::nn::Module& net) {
   std::uint32_t sum = 0;
-  for (const auto& tensor : net.parameters()) {
+  for (const auto& parameter : net.parameters()) {
+    const auto tensor = parameter.detach().cpu();
     const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
     sum = sum * 31 + dpwa::crc32c({data, tensor.nbytes()});
   }
@@ -54,7 +56,9 @@ int train(const std::string& file, const std::string& name, double steps,
   const dpwa::Config config = dpwa::load_config(file, name);
   dpwa::open_log(config).use();
   torch::manual_seed(7);
+  const at::Device device = dpwa::test::test_device();
   Net net(hidden);
+  net.to(device);
   torch::optim::SGD optimizer(net.parameters(), torch::optim::SGDOptions(0.02).momentum(0.9));
   auto cursor = torch::zeros({1}, torch::kLong);
   auto adapter = dpwa::make_adapter(config, net);
@@ -67,7 +71,7 @@ int train(const std::string& file, const std::string& name, double steps,
     const std::int64_t from = cursor.item<std::int64_t>();
     cursor += batch * static_cast<std::int64_t>(place.size);
     torch::manual_seed(from + batch * static_cast<std::int64_t>(place.rank));
-    const auto x = torch::randn({batch, inputs});
+    const auto x = torch::randn({batch, inputs}).to(device);
     const auto y = x.narrow(1, 0, 3).argmax(1);
     optimizer.zero_grad();
     const auto loss = torch::cross_entropy_loss(net.forward(x), y);

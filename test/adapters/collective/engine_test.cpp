@@ -191,7 +191,10 @@ TEST_CASE("a form is read back as it was written") {
   }
   CHECK(zeros_of("float32 [*, 4]").sizes() == at::IntArrayRef({0, 4}));
   CHECK_FALSE(zeros_of("float32 [3] (not dense)").defined());
-  CHECK_FALSE(zeros_of("float32 [3] on cuda").defined());
+  CHECK(zeros_of("float32 [3, 4] on meta").is_meta());
+  CHECK(zeros_of(form_of(at::ones({2, 5}, at::kMeta))).sizes() == at::IntArrayRef({2, 5}));
+  CHECK_FALSE(zeros_of("float32 [3] on xpu").defined());
+  CHECK_FALSE(zeros_of("float32 [3] on nothing").defined());
   CHECK_FALSE(zeros_of("complexfloat [3]").defined());
   CHECK_FALSE(zeros_of("no tensor").defined());
 }

@@ -9,9 +9,7 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "test/adapters/collective/ranks.h"
@@ -49,46 +47,6 @@ GroupOptions member(int rank, int size, std::uint64_t epoch = 0) {
 }
 
 }  // namespace
-
-namespace {
-
-// An operation of a device, which ends when it has been looked at often enough.
-class DeviceWork final : public c10d::Work {
- public:
-  bool isCompleted() override { return ++looks > 3; }
-  bool wait(std::chrono::milliseconds timeout) override {
-    waits.push_back({looks > 3, timeout});
-    return true;
-  }
-
-  struct Wait {
-    bool completed = false;
-    std::chrono::milliseconds timeout{};
-  };
-  int looks = 0;
-  std::vector<Wait> waits;
-};
-
-}  // namespace
-
-TEST_CASE("tensors of GPUs have a back end") {
-  with_ranks(1, [](Rank& rank) {
-    const auto& group = rank.group->c10d();
-    CHECK(group->getBackend(at::kCUDA) == group->getBackend(at::kCPU));
-  });
-}
-
-TEST_CASE(
-    "an operation on a device is looked at until it is done, and never waited for in slices") {
-  with_ranks(1, [](Rank& rank) {
-    if (rank.group->ends_waits()) return;
-    const auto work = c10::make_intrusive<DeviceWork>();
-    bounded_wait(*rank.group, work, {at::empty({1}, at::kMeta)});
-    REQUIRE(work->waits.size() == 1);
-    CHECK(work->waits[0].completed);
-    CHECK(work->waits[0].timeout == 0ms);
-  });
-}
 
 TEST_CASE("a group knows its place, epoch and engine") {
   with_ranks(

@@ -127,6 +127,7 @@ class FakeAdapter : public Adapter {
   StepReport step(torch::optim::Optimizer&, const torch::Tensor&) override {
     throw std::logic_error("the optimizer's step needs the usual form");
   }
+  StepReport skip_step(torch::optim::Optimizer&, const torch::Tensor&) override { return {}; }
   void update_send(const torch::Tensor&) override { note(); }
   StepReport update_wait(const torch::Tensor&) override {
     const torch::NoGradGuard no_gradients;

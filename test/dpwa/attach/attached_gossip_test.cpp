@@ -143,10 +143,10 @@ TEST_CASE("a trainer is told of a node process that speaks another version") {
   const OneNode one("attached_version_test");
   const Config config = one.config();
   const FileDescriptor listener = listen_for_trainers(socket_of(config));
-  std::jthread node([&] { take_one_trainer(listener.get(), 6); });
+  std::jthread node([&] { take_one_trainer(listener.get(), 7); });
   AttachedGossip gossip = trainer_of(config);
   CHECK_THROWS_WITH_AS(gossip.start(),
-                       doctest::Contains("the node process of 'w1' speaks version 6"),
+                       doctest::Contains("the node process of 'w1' speaks version 7"),
                        std::runtime_error);
   gossip.leave();
 }
@@ -165,9 +165,8 @@ TEST_CASE("a node process refuses a trainer of another version, and takes the ne
     REQUIRE(test::eventually([&] { return socket || (socket = ipc::connect_to(name)); }));
     ipc::MessageSocket trainer(std::move(*socket));
     const nlohmann::json request{
-        {"do", "attach"}, {"version", version}, {"cluster", config.cluster},
-        {"node", "w1"},   {"process", 1},       {"threads", 1},
-        {"seed", nullptr}};
+        {"do", "attach"}, {"version", version}, {"cluster", config.cluster}, {"node", "w1"},
+        {"process", 1},   {"threads", 1},       {"seed", nullptr},           {"device", false}};
     trainer.send(request.dump());
     const auto answer = nlohmann::json::parse(trainer.receive().value_or("{}"));
     CHECK(answer.contains("error") == problem);
@@ -197,7 +196,8 @@ TEST_CASE("without a step budget a first half is answered with the report of the
                                 {"node", "w1"},
                                 {"process", 1},
                                 {"threads", 1},
-                                {"seed", nullptr}};
+                                {"seed", nullptr},
+                                {"device", false}};
     trainer.send(attach.dump(), parameters->descriptor());
     trainer.receive();
     const auto manifest = wire::encode(Manifest({{.name = "x", .shape = {4}}}), 0);
@@ -277,7 +277,7 @@ using nlohmann::json;
 TEST_CASE("another version of the attach protocol is told in one line") {
   CHECK(version_problem({{"version", protocol_version}}, "the trainer").empty());
   CHECK(version_problem(json::object(), "the trainer") ==
-        "the trainer speaks version 1 of the attach protocol, this process version 5; run the same "
+        "the trainer speaks version 1 of the attach protocol, this process version 6; run the same "
         "release of dpwa on both sides");
 }
 

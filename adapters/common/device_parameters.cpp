@@ -1,13 +1,29 @@
-#include "adapters/gossip/device_parameters.h"
+#include "adapters/common/device_parameters.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 
+#include <utility>
+
 #include "adapters/common/pinned_memory.h"
+#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/log/log.h"
 
 namespace dpwa {
+
+namespace {
+
+at::Tensor part(const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
+  return tensor.narrow(0, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(length));
+}
+
+ByteRange blended_range(const Landing& landing) {
+  return overlap(landing.range(), {0, landing.manifest().exchange_bytes()});
+}
+
+}  // namespace
 
 DeviceParameters::DeviceParameters(FlatParameters& flat)
     : flat_(flat),
@@ -21,22 +37,32 @@ AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
   return pinned_memory(bytes, shared);
 }
 
+void DeviceParameters::lock(AlignedBuffer& memory) {
+  if (!lock_pages(memory) && !std::exchange(said_not_locked_, true))
+    log(LogLevel::warn, "gossip",
+        "the device cannot lock the memory of the node process: copies to and from it are slower");
+}
+
 void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
   const at::NoGradGuard no_grad;
   staging_.copy_(flat_.memory(), /*non_blocking=*/true);
   copies_.out(staging_, snapshot);
 }
 
-void DeviceParameters::blend(const Landing& landing, double factor) {
-  const at::NoGradGuard no_grad;
-  const ByteRange range = overlap(landing.range(), {0, manifest().exchange_bytes()});
-  const auto part = [](const at::Tensor& tensor, std::uint64_t offset, std::uint64_t length) {
-    return tensor.narrow(0, static_cast<std::int64_t>(offset), static_cast<std::int64_t>(length));
-  };
+void DeviceParameters::fetch(const Landing& landing) {
+  const ByteRange range = blended_range(landing);
   copies_.begin_in(blended_);
   copies_.in(landing.bytes().subspan(range.offset, range.length),
              part(landed_, range.offset, range.length));
-  copies_.end_in();
+  fetched_.emplace(copies_.mark());
+}
+
+void DeviceParameters::blend(const Landing& landing, double factor) {
+  const at::NoGradGuard no_grad;
+  const ByteRange range = blended_range(landing);
+  if (!fetched_) fetch(landing);
+  fetched_->block(copies_.training_stream());
+  fetched_.reset();
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
     if (regions[i].rule != BlendRule::interpolate) continue;
@@ -61,6 +87,13 @@ void DeviceParameters::assign(std::span<const std::byte> snapshot) {
   flat_.memory().copy_(at::from_blob(const_cast<std::byte*>(snapshot.data()),
                                      {static_cast<std::int64_t>(snapshot.size())},
                                      at::TensorOptions(at::kByte)));
+}
+
+std::unique_ptr<Parameters> parameters_in(FlatParameters& flat, unsigned threads) {
+  if (!flat.device().is_cpu()) return std::make_unique<DeviceParameters>(flat);
+  auto* data = static_cast<std::byte*>(flat.memory().mutable_data_ptr());
+  return std::make_unique<HostParameters>(flat.manifest(),
+                                          std::span(data, flat.manifest().total_bytes()), threads);
 }
 
 }  // namespace dpwa
