@@ -118,8 +118,12 @@ FormedGroup form_group(const GroupTerms& terms) {
   options.group = terms.group;
   options.security = terms.security;
   options.names = terms.names;
+  const auto broken = std::make_shared<HostsBreak>();
   auto links = connect_links(std::move(listener), options, terms.rank, remote, terms.limit,
-                             terms.stop, on_broken);
+                             terms.stop, [broken, on_broken](int lost) {
+                               broken->break_all(lost);
+                               on_broken(lost);
+                             });
   if (hosts.size() == local.size()) {
     formed.group = std::make_unique<RemoteGroup>(std::move(links));
     return formed;
@@ -127,12 +131,14 @@ FormedGroup form_group(const GroupTerms& terms) {
   // A member that is alone on its host has memory of its own.
   if (!meeting) meeting.emplace();
   Local part = share_memory(*meeting, here, local, terms, until,
-                            [&all = *links, here, on_broken](int lost) {
-                              all.abort(lost < 0 ? -1 : here[static_cast<std::size_t>(lost)]);
-                              on_broken(lost);
+                            [broken, here, on_broken](int lost) {
+                              const int rank = lost < 0 ? -1 : here[static_cast<std::size_t>(lost)];
+                              broken->break_all(rank);
+                              on_broken(rank);
                             });
   formed.allocate = allocate(part.memory);
-  formed.group = std::make_unique<HostsGroup>(hosts, std::move(links), std::move(part.group));
+  formed.group = std::make_unique<HostsGroup>(hosts, std::move(links), std::move(part.group),
+                                              broken);
   return formed;
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "dpwa/base/invariant.h"
-
 namespace dpwa::collectives {
 namespace {
 
@@ -54,34 +52,47 @@ std::vector<int> first_ranks(const std::vector<std::vector<int>>& hosts) {
 
 }  // namespace
 
+void HostsBreak::break_all(int lost) noexcept {
+  const MutexLock lock(mutex_);
+  if (!lost_) lost_ = lost;
+  if (links_ != nullptr) links_->abort(*lost_);
+  if (local_ != nullptr) local_->abort(-1);
+}
+
+void HostsBreak::join(Links* links, SharedGroup* local) {
+  const MutexLock lock(mutex_);
+  links_ = links;
+  local_ = local;
+  if (!lost_ || links_ == nullptr) return;
+  links_->abort(*lost_);
+  local_->abort(-1);
+}
+
 HostsGroup::HostsGroup(std::vector<std::vector<int>> hosts, std::unique_ptr<Links> links,
-                       std::unique_ptr<SharedGroup> local)
+                       std::unique_ptr<SharedGroup> local, std::shared_ptr<HostsBreak> broken)
     : Group(links->rank(), links->size()),
       hosts_(std::move(hosts)),
+      broken_(std::move(broken)),
       links_(std::move(links)),
       local_(std::move(local)),
       all_(std::make_unique<SomeLinks>(*links_, all_ranks(size()))) {
   if (local_->rank() == 0)
     firsts_ = std::make_unique<RemoteGroup>(
         std::make_unique<SomeLinks>(*links_, first_ranks(hosts_)));
+  broken_->join(links_.get(), local_.get());
 }
 
-// What breaks a part breaks the whole.
+HostsGroup::~HostsGroup() {
+  broken_->join(nullptr, nullptr);
+}
+
+// What breaks a part breaks the whole; the news of the links say who is to blame.
 template <typename Operation>
 void HostsGroup::run(const Operation& operation) {
   try {
     operation();
   } catch (const GroupBroken&) {
-    const int among_local = local_->lost();
-    const int host = static_cast<int>(
-        std::ranges::find_if(hosts_, [this](const auto& ranks) {
-          return std::ranges::find(ranks, rank()) != ranks.end();
-        }) - hosts_.begin());
-    const int of_host =
-        among_local < 0 ? -1
-                        : hosts_[static_cast<std::size_t>(host)][static_cast<std::size_t>(
-                              among_local)];
-    abort(of_host);
+    abort(-1);
     throw GroupBroken(lost(), "the group is broken");
   }
 }
@@ -126,11 +137,6 @@ void HostsGroup::barrier() {
 void HostsGroup::set_timeout(Duration timeout) {
   local_->set_timeout(timeout);
   links_->set_timeout(timeout);
-}
-
-void HostsGroup::abort(int lost) noexcept {
-  links_->abort(lost);
-  local_->abort(-1);
 }
 
 }  // namespace dpwa::collectives
