@@ -1,11 +1,22 @@
 #include "adapters/collective/engine/operation_queue.h"
 
+#include <chrono>
 #include <utility>
 
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 
 namespace dpwa::collective {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Until the thread performs an operation for which nobody waits.
+constexpr std::chrono::milliseconds patience(2);
+// Without operations, until the thread sleeps without looking.
+constexpr int looks_before_rest = 50;
+
+}  // namespace
 
 OperationQueue::OperationQueue() {
   thread_ = start_background_thread(
@@ -17,17 +28,21 @@ void OperationQueue::end() {
     const MutexLock lock(mutex_);
     ends_ = true;
   }
-  changed_.notify_all();
+  begins_.notify_all();
   if (thread_.joinable()) thread_.join();
   MutexLock lock(mutex_);
-  while (performs_) changed_.wait(lock);
+  ++waiters_;
+  while (performs_) ended_.wait(lock);
+  --waiters_;
 }
 
 void OperationQueue::add(std::shared_ptr<Operation> operation, bool prompt) {
   std::exception_ptr problem;
+  bool wakes = false;
   {
     const MutexLock lock(mutex_);
     problem = problem_;
+    wakes = prompt || rests_;
     if (!problem) {
       operation->prompt_ = prompt;
       prompt_ += prompt ? 1 : 0;
@@ -37,8 +52,8 @@ void OperationQueue::add(std::shared_ptr<Operation> operation, bool prompt) {
   if (problem) {
     operation->ended(problem);
     operation->ended_.store(true, std::memory_order_release);
-  } else if (prompt) {
-    changed_.notify_all();
+  } else if (wakes) {
+    begins_.notify_all();
   }
 }
 
@@ -52,22 +67,26 @@ void OperationQueue::begin(Operation& operation) {
       ++prompt_;
     }
   }
-  changed_.notify_all();
+  begins_.notify_all();
 }
 
 bool OperationQueue::wait(const Operation& operation, TimePoint until) {
   MutexLock lock(mutex_);
-  while (!operation.has_ended()) {
-    if (!changed_.wait_until(lock, until)) return operation.has_ended();
+  ++waiters_;
+  while (!operation.has_ended() && ended_.wait_until(lock, until)) {
   }
-  return true;
+  --waiters_;
+  return operation.has_ended();
 }
 
 void OperationQueue::finish(const Operation& operation) {
+  if (operation.has_ended()) return;
   MutexLock lock(mutex_);
   while (!operation.has_ended()) {
     if (performs_ || waiting_.empty()) {
-      changed_.wait(lock);
+      ++waiters_;
+      ended_.wait(lock);
+      --waiters_;
     } else {
       perform_first(lock);
     }
@@ -86,10 +105,12 @@ void OperationQueue::fail(const std::exception_ptr& problem) {
     each->ended(problem);
     each->ended_.store(true, std::memory_order_release);
   }
-  {
-    const MutexLock lock(mutex_);  // whoever has just looked waits by now
-  }
-  changed_.notify_all();
+  const MutexLock lock(mutex_);
+  tell_ended();
+}
+
+void OperationQueue::tell_ended() {
+  if (waiters_ > 0) ended_.notify_all();
 }
 
 void OperationQueue::perform_first(MutexLock& lock) {
@@ -109,17 +130,30 @@ void OperationQueue::perform_first(MutexLock& lock) {
   if (problem) fail(problem);
   lock.lock();
   performs_ = false;
-  changed_.notify_all();
+  if (prompt_ > 0) begins_.notify_all();
+  tell_ended();
 }
 
 void OperationQueue::work() {
   name_thread("dpwa-reduce");
+  const Operation* seen = nullptr;  // the first one, when it was looked at last
+  int idle = 0;                     // looks without one
   MutexLock lock(mutex_);
   while (!ends_) {
-    if (prompt_ > 0 && !performs_) {
+    const Operation* const first = waiting_.empty() ? nullptr : waiting_.front().get();
+    const bool is_due = prompt_ > 0 || (first != nullptr && first == seen);
+    seen = first;
+    idle = first == nullptr && !performs_ ? idle + 1 : 0;
+    if (is_due && !performs_) {
       perform_first(lock);
+      seen = nullptr;
+    } else if (idle > looks_before_rest) {
+      rests_ = true;
+      begins_.wait(lock);
+      rests_ = false;
+      idle = 0;
     } else {
-      changed_.wait(lock);
+      begins_.wait_until(lock, SteadyClock::now() + patience);
     }
   }
 }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <thread>
 
@@ -27,20 +27,24 @@ class Operation {
   std::atomic<bool> ended_ = false;
 };
 
-// Performs blocking operations in the order in which they come: those that take long on a thread of
-// its own, while their caller goes on, and others on the thread that waits for them, which saves
-// two changes of threads. After a failure the later ones end with the same one. Any thread.
+// Performs blocking operations in the order in which they come. Those that take long are performed
+// by a thread of the queue, while their caller goes on; others by the thread that waits for them,
+// which saves two changes of threads, or after some milliseconds by that of the queue: other members
+// may need an operation before this one waits for it. After a failure the later ones end with the
+// same one. Any thread.
 class OperationQueue {
  public:
   OperationQueue();
   ~OperationQueue() { end(); }
+  OperationQueue(const OperationQueue&) = delete;
+  OperationQueue& operator=(const OperationQueue&) = delete;
 
   // Performs nothing more. Waits for the operation under way, which must end soon.
   void end();
 
   // `prompt`: begins at once.
   void add(std::shared_ptr<Operation> operation, bool prompt);
-  // From now on it will end without somebody who waits for it.
+  // The thread of the queue begins with it at once.
   void begin(Operation& operation);
   // Until it has ended; false: not by then.
   bool wait(const Operation& operation, TimePoint until);
@@ -52,11 +56,15 @@ class OperationQueue {
  private:
   void work();
   void perform_first(MutexLock& lock) DPWA_REQUIRES(mutex_);
+  void tell_ended() DPWA_REQUIRES(mutex_);
 
   Mutex mutex_;
-  Condition changed_;
+  Condition begins_;  // for the thread of the queue
+  Condition ended_;   // for those that wait
   std::deque<std::shared_ptr<Operation>> waiting_ DPWA_GUARDED_BY(mutex_);
-  std::size_t prompt_ DPWA_GUARDED_BY(mutex_) = 0;  // of those that wait
+  std::size_t prompt_ DPWA_GUARDED_BY(mutex_) = 0;   // of those that wait
+  std::size_t waiters_ DPWA_GUARDED_BY(mutex_) = 0;  // on ended_
+  bool rests_ DPWA_GUARDED_BY(mutex_) = false;       // the thread, until it is told
   bool performs_ DPWA_GUARDED_BY(mutex_) = false;
   bool ends_ DPWA_GUARDED_BY(mutex_) = false;
   std::exception_ptr problem_ DPWA_GUARDED_BY(mutex_);

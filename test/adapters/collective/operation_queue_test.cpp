@@ -1,0 +1,105 @@
+#include "adapters/collective/engine/operation_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "test/support/eventually.h"
+
+namespace dpwa::collective {
+namespace {
+
+// What was performed, in this order.
+struct Record {
+  std::mutex mutex;
+  std::string performed;
+  std::string failed;
+};
+
+class Noted final : public Operation {
+ public:
+  Noted(Record& record, char name, std::function<void()> body = {})
+      : record_(record), name_(name), body_(std::move(body)) {}
+
+ private:
+  void perform() override {
+    if (body_) body_();
+    const std::lock_guard lock(record_.mutex);
+    record_.performed += name_;
+  }
+  void ended(const std::exception_ptr& problem) override {
+    const std::lock_guard lock(record_.mutex);
+    if (problem) record_.failed += name_;
+  }
+
+  Record& record_;
+  const char name_;
+  const std::function<void()> body_;
+};
+
+std::shared_ptr<Noted> added(OperationQueue& queue, Record& record, char name, bool prompt,
+                             std::function<void()> body = {}) {
+  auto operation = std::make_shared<Noted>(record, name, std::move(body));
+  queue.add(operation, prompt);
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE("operations are performed in order, whoever performs them") {
+  Record record;
+  OperationQueue queue;
+  std::vector<std::shared_ptr<Noted>> all;
+  for (const char name : std::string("abcdefgh"))
+    all.push_back(added(queue, record, name, name == 'c' || name == 'g'));
+  queue.finish(*all[4]);
+  queue.finish(*all[7]);
+  CHECK(record.performed == "abcdefgh");
+  CHECK(record.failed.empty());
+}
+
+TEST_CASE("an operation for which nobody waits is performed, as other members may need it") {
+  Record record;
+  OperationQueue queue;
+  const auto first = added(queue, record, 'a', false);
+  CHECK(test::eventually([&] { return first->has_ended(); }));
+  // The thread rests by now, or does not.
+  const auto second = added(queue, record, 'b', false);
+  CHECK(queue.wait(*second, std::chrono::steady_clock::now() + test::patience));
+  CHECK(record.performed == "ab");
+}
+
+TEST_CASE("after a failure the later operations end with it") {
+  Record record;
+  OperationQueue queue;
+  std::promise<void> goes_on;
+  const auto first = added(queue, record, 'a', true, [&] {
+    goes_on.get_future().wait();
+    throw std::runtime_error("a member is lost");
+  });
+  const auto second = added(queue, record, 'b', false);
+  goes_on.set_value();
+  queue.finish(*second);
+  queue.finish(*first);
+  const auto third = added(queue, record, 'c', true);
+  CHECK(third->has_ended());
+  CHECK(record.performed.empty());
+  CHECK(record.failed == "abc");
+}
+
+TEST_CASE("a wait has an end where the operation has none") {
+  Record record;
+  OperationQueue queue;
+  std::promise<void> goes_on;
+  const auto operation = added(queue, record, 'a', true, [&] { goes_on.get_future().wait(); });
+  CHECK_FALSE(queue.wait(*operation, std::chrono::steady_clock::now()));
+  goes_on.set_value();
+  queue.finish(*operation);
+  CHECK(operation->has_ended());
+}
+
+}  // namespace dpwa::collective
