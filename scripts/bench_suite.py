@@ -104,9 +104,12 @@ class Plan:
     def collectives(self) -> list[Measurement]:
         models = ("mlp",) if self.mode == "quick" else ("mlp", "resnet18")
         plan = [self.collective(model, nodes) for model in models for nodes in (2, 4)]
-        command = [self.bench, "collective", "--engines", "--bytes", str(100 * MB), "--nodes", "4"]
-        command += ["--seconds", self.seconds, "--json"]
-        return [*plan, Measurement("engines 100 MB, 4 nodes", command, self.with_reno, LONGEST_COLLECTIVE)]
+        for size in (4_000, 400_000, 100 * MB):
+            command = [self.bench, "collective", "--engines", "--bytes", str(size), "--nodes", "4"]
+            command += ["--seconds", self.seconds, "--json"]
+            title = f"engines {size_text(size)}, 4 nodes"
+            plan.append(Measurement(title, command, self.with_reno, LONGEST_COLLECTIVE))
+        return plan
 
     def store(self, size: int, workers: int, servers: int, *options: str) -> Measurement:
         """Pushes and pulls of a key of the parameter server."""

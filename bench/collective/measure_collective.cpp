@@ -1,6 +1,7 @@
 // dpwa-measure-collective: a training step of backend collective, and all-reduces by its engines. A
 // program of its own, because it needs LibTorch.
 #include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ struct BareGroup {
 };
 
 // Rank 0 hosts the rendezvous at `port` of loopback. Throws collective::CollectiveError.
-BareGroup form_bare_group(const std::string& engine, int rank, int size, std::uint16_t port) {
+BareGroup form_bare_group(const std::string& engine, int rank, int size, std::uint16_t port,
+                          bool same_host = true) {
   constexpr auto patience = std::chrono::seconds(60);
   auto kind = collective::EngineKind::automatic;
   for (const auto& known : collective::known_engines())
@@ -37,6 +39,7 @@ BareGroup form_bare_group(const std::string& engine, int rank, int size, std::ui
   collective::GroupOptions options;
   options.rank = rank;
   options.size = size;
+  options.same_host = same_host;
   auto meeting = rank == 0 ? collective::Rendezvous::listen("127.0.0.1", patience, port)
                            : collective::Rendezvous::connect("127.0.0.1", port, patience);
   BareGroup group{collective::make_engine(kind), nullptr};
@@ -71,25 +74,31 @@ int rank_of(const Json& job) {
 }
 
 // One rank of a bare all-reduce. Job: {"engine", "nodes", "store_port", "bytes", "seconds", and the
-// "rank"; without one it is that of mpirun}. Facts of rank 0: {"times_ns", "setting"}
+// "rank"; without one it is that of mpirun; engine dpwa: "lent": the vector lies in memory of the
+// group, "same_host": whether there is such memory}. Facts of rank 0: {"times_ns", "setting"}
 Json allreduces(const Json& job) {
   at::set_num_threads(1);
   const int rank = rank_of(job);
-  const auto group = form_bare_group(job.at("engine"), rank, job.at("nodes"), job.at("store_port"));
+  const auto group = form_bare_group(job.at("engine"), rank, job.at("nodes"), job.at("store_port"),
+                                     job.value("same_host", true));
+  const auto count = job.at("bytes").get<std::int64_t>() / 4;
   const auto vector =
-      at::full({job.at("bytes").get<std::int64_t>() / 4}, 0.F);  // whose sums stay finite
+      job.value("lent", false)
+          ? group.members->c10d()->getDefaultBackend()->allocateTensor(count, at::kFloat)
+          : at::empty({count});
+  vector.zero_();  // whose sums stay finite
   // Connected, pages there.
   const auto once = timed(3, [&] { group.allreduce(vector); }).back();
   // The same number on all.
   const auto wanted = at::full({1}, 1e9 * job.at("seconds").get<double>() / double(once));
   const auto sum = wanted.to(at::kFloat);
   group.allreduce(sum);
-  const auto count = std::llround(sum.item<double>() / group.members->size());
+  const auto times_wanted = std::llround(sum.item<double>() / group.members->size());
   const auto times =
-      timed(std::clamp<std::int64_t>(count, 1, 1'000'000), [&] { group.allreduce(vector); });
+      timed(std::clamp<std::int64_t>(times_wanted, 1, 1'000'000), [&] { group.allreduce(vector); });
   group.members->leave(std::chrono::seconds(5));
   if (rank != 0) return Json::object();
-  return {{"times_ns", times}, {"setting", group.engine->setting()}};
+  return {{"times_ns", times}, {"setting", group.members->setting().empty() ? group.engine->setting() : group.members->setting()}};
 }
 
 // A node that trains by backend collective; bench/peers/ddp_step.py answers the same, but for

@@ -25,14 +25,23 @@ class Engine:
     absent: str  # why there are no figures; empty: there are
     setting: str = ""  # how it was set up; empty: there is nothing to say
     medians_us: list[float] = field(default_factory=list)  # of an all-reduce, by window
+    engine: str = ""  # which one, in a form of its own; empty: that of its name
+    job: Json = field(default_factory=dict)  # the form
 
-    def figures(self, moved: int) -> Json:
+    def figures(self, moved: int, gloo: Engine | None) -> Json:
         if self.absent:
             return {"name": self.name, "absent": self.absent}
+        beside = gloo and gloo is not self and not gloo.absent
+        ratio = ratios(gloo.medians_us, self.medians_us) if gloo and beside else None  # of throughput, by window
         rates = range_of([moved / 1e3 / us for us in self.medians_us])
         windows = {"count": len(self.medians_us), "gb_per_s": rates, "allreduce_us": range_of(self.medians_us)}
         rate = moved / 1e3 / median(self.medians_us)
-        return {"name": self.name, "setting": self.setting, "gb_per_s": rate, "windows": windows}
+        head = {"name": self.name, "setting": self.setting, "gb_per_s": rate}
+        return {**head, "ratio_to_gloo": ratio, "windows": windows}
+
+
+# Beside "dpwa" itself, whose vector lies in memory of the program.
+FORMS = {"dpwa, lent memory": {"lent": True}, "dpwa, TCP": {"same_host": False}}
 
 
 def commands(engine: str, job: Json, nodes: int) -> list[list[str]]:
@@ -47,9 +56,10 @@ def windows_of(options: argparse.Namespace) -> int:
     return min(options.windows, WINDOWS)
 
 
-def window(engine: str, options: argparse.Namespace) -> Json:
+def window(of: Engine, options: argparse.Namespace) -> Json:
     """What rank 0 tells. Every window starts new processes, as those of MPI take a core while they wait."""
-    job = {"kind": "engine", "engine": engine, "nodes": options.nodes, "store_port": free_ports(1)[0]}
+    engine = of.engine or of.name
+    job = {**of.job, "kind": "engine", "engine": engine, "nodes": options.nodes, "store_port": free_ports(1)[0]}
     job |= {"bytes": options.bytes // 4 * 4, "seconds": options.seconds / windows_of(options)}
     with contextlib.ExitStack() as stack:
         ranks = []
@@ -64,12 +74,6 @@ def window(engine: str, options: argparse.Namespace) -> Json:
         return told
 
 
-def ratio(engines: list[Engine], one: str, other: str) -> Json | None:
-    """Throughput of one in units of the other's, window by window."""
-    found = {engine.name: engine.medians_us for engine in engines if not engine.absent}
-    return ratios(found[other], found[one]) if one in found and other in found else None
-
-
 def measure(options: argparse.Namespace) -> Json:
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
         os.environ.setdefault(name, "1")
@@ -77,6 +81,8 @@ def measure(options: argparse.Namespace) -> Json:
     with closing(asked):
         facts = asked.receive()
     engines = [Engine(**one) for one in facts["engines"]]
+    own = next(place for place, engine in enumerate(engines) if engine.name == "dpwa")
+    engines[own + 1 : own + 1] = [Engine(name, "", engine="dpwa", job=job) for name, job in FORMS.items()]
     for engine in engines:
         if engine.name == "mpi" and not engine.absent and not shutil.which("mpirun"):
             engine.absent = "there is no mpirun"
@@ -85,7 +91,7 @@ def measure(options: argparse.Namespace) -> Json:
         line = f"   window {index + 1}/{windows_of(options)}"
         for engine in (engine for engine in engines if not engine.absent):
             try:
-                told = window(engine.name, options)
+                told = window(engine, options)
             except Failure as error:
                 engine.absent = str(error)
                 continue
@@ -100,9 +106,9 @@ def measure(options: argparse.Namespace) -> Json:
 
 def document_of(options: argparse.Namespace, engines: list[Engine]) -> Json:
     size = options.bytes // 4 * 4
-    figures = [engine.figures(size * options.nodes) for engine in engines]
-    head = {"kind": "engines", "bytes": size, "nodes": options.nodes, "engines": figures}
-    return {**head, "ratio_mpi_to_gloo": ratio(engines, "mpi", "gloo")}
+    gloo = next((engine for engine in engines if engine.name == "gloo"), None)
+    figures = [engine.figures(size * options.nodes, gloo) for engine in engines]
+    return {"kind": "engines", "bytes": size, "nodes": options.nodes, "engines": figures}
 
 
 def lines_of(document: Json) -> list[str]:
@@ -113,7 +119,6 @@ def lines_of(document: Json) -> list[str]:
             continue
         times = spread_text(engine["windows"]["allreduce_us"], time_text)
         setting = f"; {engine['setting']}" if engine["setting"] else ""
-        lines.append(f"{engine['name']:<20}{engine['gb_per_s']:.2f} GB/s, an all-reduce {times}{setting}")
-    if document["ratio_mpi_to_gloo"]:
-        lines.append(f"mpi / gloo          {spread_text(document['ratio_mpi_to_gloo'])}")
+        beside = f"; {spread_text(engine['ratio_to_gloo'])} × gloo" if engine["ratio_to_gloo"] else ""
+        lines.append(f"{engine['name']:<20}{engine['gb_per_s']:.2f} GB/s, an all-reduce {times}{beside}{setting}")
     return lines

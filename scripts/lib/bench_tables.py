@@ -235,7 +235,7 @@ def engines(results: Results) -> list[str]:
         mark = "~" if document["noise"]["noisy"] else ""
         for one in document["engines"]:
             absent = "absent" in one
-            ratio = document["ratio_mpi_to_gloo"] if one["name"] == "mpi" else None
+            ratio = one.get("ratio_to_gloo")
             rate_text = f"absent: {without_folders(one['absent'])}" if absent else mark + number(one["gb_per_s"])
             took = NONE if absent else time_text(one["windows"]["allreduce_us"]["median"])
             nodes = str(document["nodes"])

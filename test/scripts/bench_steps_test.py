@@ -75,10 +75,10 @@ class Collective(unittest.TestCase):
         self.assertEqual(document["engines"][0]["windows"]["gb_per_s"]["max"], 2)
         self.assertEqual(document["engines"][1], {"name": "nccl", "absent": "no device"})
         self.assertEqual(document["engines"][2]["setting"], "algorithm 5")
-        self.assertEqual([document["ratio_mpi_to_gloo"][key] for key in ("min", "max")], [1.5, 2])
+        self.assertIsNone(document["engines"][0]["ratio_to_gloo"])
+        self.assertEqual([document["engines"][2]["ratio_to_gloo"][key] for key in ("min", "max")], [1.5, 2])
         mpi.absent = "no MPI"
         document = bench_engines.document_of(options, engines)
-        self.assertIsNone(document["ratio_mpi_to_gloo"])
         self.assertIn("mpi                 absent: no MPI", bench_engines.lines_of(document))
 
 
