@@ -44,7 +44,9 @@ using test::secure_node;
 class RawTls {
  public:
   RawTls(RawSocket& socket, const ClusterKey& key, bool calls)
-      : socket_(socket), context_(key.open()->context()), ssl_(context_->begin(calls, &offered_)) {
+      : socket_(socket),
+        context_(key.open()->context()),
+        ssl_(context_->begin(calls, calls, &offered_)) {
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   }
 
