@@ -304,6 +304,7 @@ void LinkFormer::admit(tcp::socket socket) {
 asio::awaitable<void> LinkFormer::answer(OpenList::iterator caller) {
   const OnExit over([this, caller] { callers_.erase(caller); });
   Stream& stream = caller->stream;
+  stream.expect_bulk();
   const TimePoint until = std::chrono::steady_clock::now() + options_.greeting_time;
   const net::Deadline deadline(stream.get_executor(), until, [&stream] { stream.close(); });
   const auto failure = co_await net::secure_inbound(stream, options_.security.get());

@@ -163,6 +163,7 @@ std::optional<LinkNews> LinkNews::decode(std::span<const std::byte, bytes> from,
   const bool known = kind == static_cast<std::uint8_t>(Kind::farewell) ||
                      kind == static_cast<std::uint8_t>(Kind::broken);
   if (!known || !is_zero(from.subspan(1, 3)) || lost < -1 || lost >= size) return std::nullopt;
+  if (kind == static_cast<std::uint8_t>(Kind::farewell) && lost != -1) return std::nullopt;
   return LinkNews{static_cast<Kind>(kind), lost};
 }
 

@@ -66,7 +66,7 @@ Stream::~Stream() = default;
 
 asio::awaitable<std::optional<Failure>> Stream::secure(std::shared_ptr<const TlsContext> context,
                                                        bool calls) {
-  tls_ = std::make_unique<TlsSession>(socket_, std::move(context), calls);
+  tls_ = std::make_unique<TlsSession>(socket_, std::move(context), calls, calls || reads_bulk_);
   co_return co_await tls_->shake_hands();
 }
 

@@ -55,6 +55,8 @@ class Stream final : public ByteSource {
   // later bytes are encrypted, between two ends that have proved their identity.
   boost::asio::awaitable<std::optional<Failure>> secure(std::shared_ptr<const TlsContext> context,
                                                         bool calls);
+  // Before secure(): this end reads much, also where it was called. A caller does in any case.
+  void expect_bulk() { reads_bulk_ = true; }
   // The names in the other end's certificate; none where certificates are not used.
   std::optional<std::vector<std::string>> certified_names() const;
 
@@ -103,7 +105,8 @@ class Stream final : public ByteSource {
   void sleep_until(std::size_t bytes);
 
   Socket socket_;
-  std::unique_ptr<TlsSession> tls_;     // null: plain TCP
+  std::unique_ptr<TlsSession> tls_;  // null: plain TCP
+  bool reads_bulk_ = false;
   std::size_t at_once_bytes_ = 0;       // sent since the last turn of the reactor
   std::size_t read_at_once_bytes_ = 0;  // likewise
   int low_water_ = 1;                   // as the kernel has it

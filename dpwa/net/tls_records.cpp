@@ -97,11 +97,11 @@ struct TlsSocketMethods {
 };
 
 TlsRecords::TlsRecords(std::function<int()> socket, std::shared_ptr<const TlsContext> context,
-                       bool calls)
+                       bool calls, bool reads_bulk)
     : socket_(std::move(socket)),
       context_(std::move(context)),
       calls_(calls),
-      ssl_(context_->begin(calls, &offered_)) {
+      ssl_(context_->begin(calls, reads_bulk, &offered_)) {
   BIO* bio = BIO_new(TlsSocketMethods::get());
   if (bio == nullptr) throw std::bad_alloc();
   BIO_set_data(bio, this);

@@ -26,7 +26,9 @@ class TlsRecords {
   static constexpr std::uint64_t max_key_updates(std::uint64_t bytes) { return 16 + (bytes >> 24); }
 
   // `socket`: where to receive, asked each time. `calls`: this end called, the other is the called.
-  TlsRecords(std::function<int()> socket, std::shared_ptr<const TlsContext> context, bool calls);
+  // `reads_bulk`: as TlsContext::begin() has it.
+  TlsRecords(std::function<int()> socket, std::shared_ptr<const TlsContext> context, bool calls,
+             bool reads_bulk);
   TlsRecords(const TlsRecords&) = delete;
   TlsRecords& operator=(const TlsRecords&) = delete;
 

@@ -63,10 +63,11 @@ SpareBatches& spare_batches() {
 
 }  // namespace
 
-TlsSession::TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls)
+TlsSession::TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls,
+                       bool reads_bulk)
     : socket_(socket),
       records_(std::make_unique<TlsRecords>([&socket] { return socket.native_handle(); },
-                                            std::move(context), calls)),
+                                            std::move(context), calls, reads_bulk)),
       sealed_(records_->sealed()),
       writing_(socket.get_executor()) {}
 

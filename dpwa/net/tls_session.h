@@ -27,8 +27,10 @@ class TlsSession {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   static constexpr unsigned max_records_in_a_row = 256;
-  // `calls`: this end called, the other is the called. The socket outlives this.
-  TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls);
+  // `calls`: this end called, the other is the called. `reads_bulk`: as TlsContext::begin() has it.
+  // The socket outlives this.
+  TlsSession(Socket& socket, std::shared_ptr<const TlsContext> context, bool calls,
+             bool reads_bulk);
   ~TlsSession();
   TlsSession(const TlsSession&) = delete;
   TlsSession& operator=(const TlsSession&) = delete;

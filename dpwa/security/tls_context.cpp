@@ -19,8 +19,7 @@ namespace {
 constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_suite_id[] = {0x13, 0x01};
 constexpr const char* groups = "X25519:P-256";
-// With this buffer one read of the socket gives a caller several records (16 KiB each) if they have
-// arrived. The called side reads only requests.
+// With this buffer one read of the socket gives several records (16 KiB each) if they have arrived.
 constexpr std::size_t read_buffer_bytes = std::size_t{128} << 10;
 
 void require(bool done, const char* what) {
@@ -115,18 +114,18 @@ TlsContext::TlsContext(const Keys& keys) : TlsContext() {
   SSL_CTX_set_psk_find_session_callback(context_.get(), find_key);
 }
 
-SslPointer TlsContext::begin(bool calls, OfferedKey* offered) const {
+SslPointer TlsContext::begin(bool calls, bool reads_bulk, OfferedKey* offered) const {
   SslPointer ssl(SSL_new(context_.get()));
   if (!ssl) throw std::bad_alloc();
   SSL_set_app_data(ssl.get(), offered);
   if (calls) {
     SSL_set_connect_state(ssl.get());
-    SSL_set_default_read_buffer_len(ssl.get(), read_buffer_bytes);
   } else {
     SSL_set_accept_state(ssl.get());
     // A caller has only its key and no certificate, so without the key it cannot answer.
     if (!has_certificates()) SSL_set_verify(ssl.get(), SSL_VERIFY_NONE, nullptr);
   }
+  if (reads_bulk) SSL_set_default_read_buffer_len(ssl.get(), read_buffer_bytes);
   return ssl;
 }
 

@@ -36,9 +36,9 @@ class TlsContext {
   };
   static KeyedResult<std::shared_ptr<const TlsContext>> load(const CertificateFiles& files);
 
-  // For one connection, ready for its handshake. This and `offered` outlive it. Throws
-  // std::bad_alloc.
-  SslPointer begin(bool calls, OfferedKey* offered) const;
+  // For one connection, ready for its handshake. `reads_bulk`: this end reads more than requests.
+  // This and `offered` outlive it. Throws std::bad_alloc.
+  SslPointer begin(bool calls, bool reads_bulk, OfferedKey* offered) const;
   // Whether each end shows a certificate, which names its node.
   bool has_certificates() const { return keys_.empty(); }
 

@@ -82,6 +82,7 @@ TEST_CASE("news name a member or nobody") {
   }
   CHECK_FALSE(LinkNews::decode(LinkNews{LinkNews::Kind::broken, 4}.encode(), 4));
   CHECK_FALSE(LinkNews::decode(LinkNews{LinkNews::Kind::broken, -2}.encode(), 4));
+  CHECK_FALSE(LinkNews::decode(LinkNews{LinkNews::Kind::farewell, 1}.encode(), 4));
   CHECK_FALSE(LinkNews::decode(LinkNews{static_cast<LinkNews::Kind>(3), 0}.encode(), 4));
   CHECK_FALSE(LinkNews::decode(LinkNews{static_cast<LinkNews::Kind>(0), 0}.encode(), 4));
 }

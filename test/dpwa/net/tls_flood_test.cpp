@@ -44,7 +44,9 @@ using test::secure_node;
 class RawTls {
  public:
   RawTls(RawSocket& socket, const ClusterKey& key, bool calls)
-      : socket_(socket), context_(key.open()->context()), ssl_(context_->begin(calls, &offered_)) {
+      : socket_(socket),
+        context_(key.open()->context()),
+        ssl_(context_->begin(calls, calls, &offered_)) {
     SSL_set_bio(ssl_.get(), BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
   }
 
@@ -111,7 +113,7 @@ class RawTls {
   SslPointer ssl_;
 };
 
-constexpr unsigned allowed = TlsSession::max_key_updates(0);
+constexpr unsigned allowed = net::TlsRecords::max_key_updates(0);
 
 // As w1: goes through the handshakes and reads the PULL.
 bool is_asked(RawTls& tls) {
@@ -198,7 +200,7 @@ TEST_CASE("bytes that came before the end of a TLS connection are delivered befo
   std::optional<RawSocket> sender(acceptor.local_endpoint().port());
   auto socket = acceptor.accept();
   std::optional<RawTls> tls(std::in_place, *sender, key, /*calls=*/true);
-  TlsSession session(socket, key.open()->context(), /*calls=*/false);
+  TlsSession session(socket, key.open()->context(), /*calls=*/false, /*reads_bulk=*/false);
   bool both = false;
   std::thread other([&] { both = tls->shake_hands(); });
   bool refused = true;
@@ -237,7 +239,7 @@ TEST_CASE("the other work of the thread has its turn however many records have a
   RawSocket sender(acceptor.local_endpoint().port());
   auto socket = acceptor.accept();
   RawTls tls(sender, key, /*calls=*/true);
-  TlsSession session(socket, key.open()->context(), /*calls=*/false);
+  TlsSession session(socket, key.open()->context(), /*calls=*/false, /*reads_bulk=*/false);
   bool both = false;
   std::thread other([&] { both = tls.shake_hands(); });
   bool refused = true;
