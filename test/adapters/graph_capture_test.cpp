@@ -14,10 +14,8 @@ namespace dpwa {
 namespace {
 
 using test::backward;
-using test::Circle;
 using test::FakeAccelerator;
 using test::momentum_sgd;
-using test::Net;
 
 constexpr int is_active = 1;
 constexpr int is_legacy_stream = 906;
@@ -40,9 +38,9 @@ TEST_CASE("a stream captures when the runtime says so, and not when it cannot te
 }
 
 TEST_CASE("a step while a graph is captured is one error, and the next one after it counts") {
-  Net model(3);
+  test::Net model(3);
   const auto optimizer = momentum_sgd(model);
-  Circle circle(3, at::kCPU);
+  test::Circle circle(3, at::kCPU);
   bool captures = false;
   const auto adapter = with_call_order(make_null({}, model), [&captures] { return captures; });
   adapter->start();

@@ -184,7 +184,7 @@ TEST_CASE("a trainer makes the passes of its node process on its device, and bot
 TEST_CASE("the next trainer of a node process continues from the last snapshot of a device") {
   const TwoNodes nodes("remote_restart_test");
   Config config = nodes.of("w1");
-  config.gossip.start_wait = std::chrono::milliseconds(200);
+  config.gossip.start_wait = std::chrono::seconds(2);
   const RunningService service(config);
   {
     Device device(3);
@@ -215,7 +215,7 @@ TEST_CASE("the next trainer of a node process continues from the last snapshot o
 TEST_CASE("a pass that fails on the device is the error of the step") {
   const TwoNodes nodes("remote_failure_test");
   Config config = nodes.of("w1");
-  config.gossip.start_wait = std::chrono::milliseconds(200);
+  config.gossip.start_wait = std::chrono::seconds(2);
   const RunningService service(config);
   Device device(3);
   AttachedGossip gossip(config, device);
