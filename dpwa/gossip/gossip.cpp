@@ -223,6 +223,7 @@ StepReport Gossip::update_wait(const std::function<double()>& loss) {
       absorb(*arrival, loss);
       pending = pulling();
     }
+    pending = pending || fetching_;
   }
   const StepReport report = state_.end_step(pending, waited);
   Traffic& traffic = node_->local().traffic;
