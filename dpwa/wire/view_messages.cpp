@@ -167,6 +167,16 @@ void fields(Side& side, Of<Side, members::Terms>& message) {
   });
 }
 
+// 12 entry    u64 group: a hash of its number and members; key: u16 length (1 to 255) + UTF-8; u32
+//             length of the value, at most 256 KiB, and its bytes
+template <typename Side>
+void fields(Side& side, Of<Side, members::Entry>& message) {
+  side.field(message.group);
+  side.text(message.key, 1, members::max_entry_key_bytes, "key of an entry");
+  list<std::uint32_t>(side, message.value, members::max_entry_bytes, "bytes of an entry",
+                      [&](auto& byte) { side.field(byte); });
+}
+
 namespace {
 
 template <std::size_t Index = 0>
@@ -199,7 +209,7 @@ void kept_fields(Side& side, Of<Side, members::Kept>& kept) {
 
 }  // namespace
 
-// VIEW  sender: process; u8 kind, 0 to 11; the fields of the kind; CRC32C of the body so far
+// VIEW  sender: process; u8 kind, 0 to 12; the fields of the kind; CRC32C of the body so far
 std::vector<std::byte> encode(const members::ProcessId& from, const members::GroupMessage& message,
                               std::uint32_t request_id) {
   Writer out;
