@@ -168,7 +168,7 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   options.form_timeout = form_limit;
   options.timeout = std::chrono::hours(24);
   auto group = collective::ProcessGroup::form(
-      collective::make_engine(collective::EngineKind::automatic), *store, options);
+      collective::make_engine(collective::EngineKind::automatic), store->store(), options);
   store->leave(options.size - 1, std::chrono::seconds(5));
   std::vector<std::string> hosts;
   for (const int member : ranks) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);

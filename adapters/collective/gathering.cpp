@@ -1,13 +1,11 @@
 #include "adapters/collective/gathering.h"
 
-#include <chrono>
 #include <exception>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/group_former.h"
+#include "adapters/collective/session_store.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
@@ -23,36 +21,25 @@ void require_engine(const Config& config) {
 }
 
 void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-                  const std::string& host_address, std::uint16_t port) {
+                  const std::shared_ptr<group::SharedEntries>& entries) {
   std::unique_ptr<ProcessGroup> result;
   std::string why;
-  std::optional<Rendezvous> store;
+  // NCCL connects with the first operation: a group that breaks ends its wait for that.
+  options.on_broken = [source = stop]() mutable { source.request_stop(); };
   try {
-    if (engine->has_members()) {
-      store = Rendezvous::none();
-    } else if (port == 0) {
-      store = Rendezvous::listen(options.own_address, options.form_timeout);
-      const MutexLock lock(mutex);
-      store_port = store->port();
-    } else {
-      store = Rendezvous::connect(host_address, port, options.form_timeout);
-    }
-    result = ProcessGroup::form(engine, *store, options, stop.get_token());
+    c10::intrusive_ptr<c10d::Store> store;
+    if (!engine->has_members())
+      store = c10::make_intrusive<SessionStore>(entries, options, stop.get_token());
+    result = ProcessGroup::form(engine, store, options);
   } catch (const CollectiveError& error) {
     why = error.reason();
   } catch (const std::exception& error) {
     why = error.what();
   }
-  const bool formed = result != nullptr;
-  {
-    const MutexLock lock(mutex);
-    group = std::move(result);
-    problem = why;
-    done = true;
-  }
-  // The others may still read the store.
-  if (store && formed && !engine->has_members())
-    store->leave(options.size - 1, std::chrono::seconds(5));
+  const MutexLock lock(mutex);
+  group = std::move(result);
+  problem = why;
+  done = true;
 }
 
 std::string not_together(const std::string& problem) {
@@ -62,7 +49,8 @@ std::string not_together(const std::string& problem) {
 std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
                                          std::shared_ptr<group::Inbox> inbox) {
   NoticeBoard board(local.notes, config.self_index());
-  group::GroupNode node(config, local, std::move(inbox), file_terms(config));
+  const Settings terms = file_terms(config);
+  group::GroupNode node(config, local, std::move(inbox), terms, terms.size());
   GroupFormer former(config, local, node, board);
   former.seek();
   auto formed = former.take(config.collective.start_wait, [] { return false; });

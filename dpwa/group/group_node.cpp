@@ -337,9 +337,6 @@ void GroupNode::set_waiting(bool waits) {
 void GroupNode::set_seeking(bool seeks) {
   parts_->with([&](GroupEngine& engine) { engine.set_seeking(seeks, SteadyClock::now()); });
 }
-void GroupNode::set_meeting(std::uint64_t group, std::uint16_t port) {
-  parts_->with([&](GroupEngine& engine) { engine.set_meeting(group, port); });
-}
 std::shared_ptr<SharedEntries> GroupNode::entries() const {
   return parts_->entries();
 }

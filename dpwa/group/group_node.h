@@ -70,7 +70,6 @@ class GroupNode {
   void give_up(const std::string& name);
   void set_waiting(bool waits);
   void set_seeking(bool seeks);
-  void set_meeting(std::uint64_t group, std::uint16_t port);
 
   // What the members of a group tell one another to connect. Usable beyond the life of this node.
   std::shared_ptr<SharedEntries> entries() const;

@@ -38,13 +38,6 @@ void GroupEngine::not_reached(const std::string& name, bool refused) {
   peer->second.refusals = refused ? peer->second.refusals + 1 : 0;
 }
 
-void GroupEngine::set_meeting(std::uint64_t group, std::uint16_t port) {
-  if (own_.meeting == group && own_.port == port) return;
-  own_.meeting = group;
-  own_.port = port;
-  beat_at_ = {};  // others wait for it
-}
-
 void GroupEngine::set_waiting(bool waits, TimePoint now) {
   own_.waits = waits;
   note_waits(now);

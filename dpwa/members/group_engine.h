@@ -70,8 +70,6 @@ class GroupEngine {
   void set_waiting(bool waits, TimePoint now);
   // It has no group, and waits for one: the same.
   void set_seeking(bool seeks, TimePoint now);
-  // Where the members of a group meet, by a number that they give it; 0: nowhere.
-  void set_meeting(std::uint64_t group, std::uint16_t port);
   // It lives and does not come: what it says does not count until the next view.
   void give_up(const std::string& name);
 

@@ -16,9 +16,7 @@ namespace dpwa::members {
 // A sign of life, several times in a time that counts as silence.
 struct Beat {
   Base base;
-  bool waits = false;         // for the others, in an exchange
-  std::uint64_t meeting = 0;  // the number of the group whose members meet here; 0: none do
-  std::uint16_t port = 0;     // of that meeting
+  bool waits = false;  // for the others, in an exchange
   bool operator==(const Beat&) const = default;
 };
 // Settings that have to be the same on all, for words on what differs: first on each connection.

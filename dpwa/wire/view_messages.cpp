@@ -148,13 +148,11 @@ void fields(Side& side, Of<Side, members::Refuse>& message) {
   fields(side, message.base);
 }
 
-// 10 beat     base; u8 1: waits in an exchange; u64 number of the group whose members meet at the
-//             sender; u16 port
+// 10 beat     base; u8 1: waits in an exchange
 template <typename Side>
 void fields(Side& side, Of<Side, members::Beat>& message) {
   fields(side, message.base);
   side.flag(message.waits, "wait");
-  all(side, message.meeting, message.port);
 }
 
 // 11 terms    u16 number of settings, at most 256, and for each: name and value, each u16 length +

@@ -8,13 +8,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/rendezvous.h"
 
 namespace dpwa::collective {
 
@@ -25,13 +23,12 @@ namespace dpwa::collective {
 // of the group. Abort it, destroy it, and form the next one.
 class ProcessGroup {
  public:
-  // Blocks until all members have come and are connected. Ignores SIGPIPE if the program has no
-  // handler for it. Throws CollectiveError: see admit(). When `stop` is requested while members are
-  // missing it throws at once (cancelled); later it goes on for form_timeout at most.
+  // Blocks until all members have come to `store` and are connected, for form_timeout at most.
+  // Null: for an engine that has its members. Each rank comes once, and all with the same engine,
+  // size and epoch. Ignores SIGPIPE if the program has no handler for it. Throws CollectiveError.
   static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
-                                            const Rendezvous& rendezvous,
-                                            const GroupOptions& options,
-                                            const std::stop_token& stop = {});
+                                            const c10::intrusive_ptr<c10d::Store>& store,
+                                            const GroupOptions& options);
   // Aborts unless the group was left; never waits for a member. The connections are closed in the
   // background.
   ~ProcessGroup();
