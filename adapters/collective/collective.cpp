@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
+#include "adapters/collective/group_within.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/common/module_tensors.h"
 #include "adapters/common/training_state.h"
+#include "dpwa/base/random.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/node/endpoint.h"
@@ -121,7 +121,6 @@ void Collective::broadcast_optimizer_state(torch::optim::Optimizer& optimizer, i
   if (rank() != root) load_state(optimizer, state);
 }
 
-// The first of them hosts the store; all hear of its port.
 std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   auto members = at::empty({static_cast<std::int64_t>(ranks.size())}, at::kLong);
   std::ranges::copy(ranks, members.mutable_data_ptr<std::int64_t>());
@@ -144,35 +143,23 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
     throw collective::CollectiveError(collective::Failure::mismatch, "subset", group_->engine(),
                                       "not all ranks ask for the same one");
   }
-  const int root = ranks.front();
-  std::optional<collective::Rendezvous> store;
-  auto port = at::empty({1}, at::kLong).fill_(0);
-  const auto& host = hosts_[static_cast<std::size_t>(root)];
-  if (rank() == root) {
-    store = collective::Rendezvous::listen(host, form_limit);
-    port.fill_(static_cast<std::int64_t>(store->port()));
-  }
-  broadcast("the port of a subset", port, root);
   ++subsets_;
   const auto place = std::ranges::find(ranks, rank());
-  if (place == ranks.end()) return nullptr;
-  if (!store) {
-    const auto number = static_cast<std::uint16_t>(*port.const_data_ptr<std::int64_t>());
-    store = collective::Rendezvous::connect(host, number, form_limit);
+  if (place == ranks.end()) {
+    collective::form_within(*group_, {});
+    return nullptr;
   }
   collective::GroupOptions options;
   options.rank = static_cast<int>(place - ranks.begin());
   options.size = static_cast<int>(ranks.size());
   options.epoch = subsets_;
+  options.members = derive_seed(group_->epoch(), {subsets_});
   options.own_address = hosts_[static_cast<std::size_t>(rank())];
+  options.security = group_->options().security;
+  options.same_host = group_->options().same_host;
   options.form_timeout = form_limit;
   options.timeout = std::chrono::hours(24);
-  // Members of a launcher are all of its processes: a part of them needs an engine that has to
-  // meet.
-  auto engine = group_->shared_engine();
-  if (engine->has_members()) engine = collective::make_engine(collective::EngineKind::automatic);
-  auto group = collective::ProcessGroup::form(std::move(engine), *store, options);
-  store->leave(options.size - 1, std::chrono::seconds(5));
+  auto group = collective::form_within(*group_, options);
   std::vector<std::string> hosts;
   for (const int member : ranks) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);
   return std::unique_ptr<Collective>(new Collective(std::move(group), std::move(hosts)));

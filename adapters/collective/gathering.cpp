@@ -1,13 +1,11 @@
 #include "adapters/collective/gathering.h"
 
-#include <chrono>
 #include <exception>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/group_former.h"
+#include "adapters/collective/session_store.h"
 #include "adapters/collective/terms.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
@@ -30,43 +28,32 @@ void require_device(const Config& config, const c10::Device& device) {
                 "'collective' is not offered" + model +
                     "gossip, or a model on a CUDA GPU or in host memory");
   if (config.collective.engine == CollectiveEngine::mpi)
-    fail_at_key(config, "collective.engine", "mpi is not offered" + model + "gloo, nccl");
+    fail_at_key(config, "collective.engine", "mpi is not offered" + model + "dpwa, gloo, nccl");
 }
 
 void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-                  const std::string& host_address, std::uint16_t port) {
+                  const std::shared_ptr<group::SharedEntries>& entries) {
   std::unique_ptr<ProcessGroup> result;
   std::string why;
   bool never = false;
-  std::optional<Rendezvous> store;
+  // NCCL connects with the first operation: a group that breaks ends its wait for that.
+  options.on_broken = [source = stop]() mutable { source.request_stop(); };
   try {
-    if (engine->has_members()) {
-      store = Rendezvous::none();
-    } else if (port == 0) {
-      store = Rendezvous::listen(options.own_address, options.form_timeout);
-      const MutexLock lock(mutex);
-      store_port = store->port();
-    } else {
-      store = Rendezvous::connect(host_address, port, options.form_timeout);
-    }
-    result = ProcessGroup::form(engine, *store, options, stop.get_token());
+    c10::intrusive_ptr<c10d::Store> store;
+    if (!engine->has_members())
+      store = c10::make_intrusive<SessionStore>(entries, options, stop.get_token());
+    result = ProcessGroup::form(engine, store, options);
   } catch (const CollectiveError& error) {
     why = error.reason();
     never = error.failure() == Failure::mismatch;  // of all members, as they see it
   } catch (const std::exception& error) {
     why = error.what();
   }
-  const bool agreed = result != nullptr || never;
-  {
-    const MutexLock lock(mutex);
-    group = std::move(result);
-    problem = why;
-    hopeless = never;
-    done = true;
-  }
-  // The others may still read the store.
-  if (store && agreed && !engine->has_members())
-    store->leave(options.size - 1, std::chrono::seconds(5));
+  const MutexLock lock(mutex);
+  group = std::move(result);
+  problem = why;
+  hopeless = never;
+  done = true;
 }
 
 std::string not_together(const std::string& problem) {
@@ -76,7 +63,8 @@ std::string not_together(const std::string& problem) {
 std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
                                          std::shared_ptr<group::Inbox> inbox) {
   NoticeBoard board(local.notes, config.self_index());
-  group::GroupNode node(config, local, std::move(inbox), file_terms(config));
+  const Settings terms = file_terms(config);
+  group::GroupNode node(config, local, std::move(inbox), terms, terms.size());
   GroupFormer former(config, local, node, board);
   former.seek();
   auto formed =

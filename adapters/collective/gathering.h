@@ -3,7 +3,6 @@
 #include <c10/core/Device.h>
 
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -13,6 +12,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_handler.h"
+#include "dpwa/group/shared_entries.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {
@@ -34,15 +34,14 @@ struct Attempt {
   bool newcomer = false;
   std::stop_source stop;
   Mutex mutex;
-  std::uint16_t store_port DPWA_GUARDED_BY(mutex) = 0;  // where it hosts the store
   bool done DPWA_GUARDED_BY(mutex) = false;
   std::unique_ptr<ProcessGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
   std::string problem DPWA_GUARDED_BY(mutex);
   bool hopeless DPWA_GUARDED_BY(mutex) = false;  // the next one fails in the same way
 
-  // `port`: of the store at `host_address`; 0: this node hosts it, or there is none.
+  // The members meet over `entries`, unless the engine has them.
   void run(const std::shared_ptr<const Engine>& engine, GroupOptions options,
-           const std::string& host_address, std::uint16_t port);
+           const std::shared_ptr<group::SharedEntries>& entries);
 };
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.

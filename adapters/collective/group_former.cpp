@@ -1,6 +1,5 @@
 #include "adapters/collective/group_former.h"
 
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <new>
@@ -44,6 +43,10 @@ std::vector<std::string> names_of(const GroupMembers& group) {
 
 std::string words_for(const GroupMembers& group) {
   return "group " + std::to_string(group.view) + " of " + config::joined(names_of(group));
+}
+
+std::uint64_t hash_of_group(const group::GroupNode::State& state, const GroupMembers& group) {
+  return derive_seed(state.view.digest(), {group.number()});
 }
 
 }  // namespace
@@ -275,15 +278,10 @@ std::optional<GroupMembers> GroupFormer::wanted(const State& state, bool seeks) 
 void GroupFormer::pursue(const State& state, const GroupMembers& wanted) {
   if (attempt_) return;
   if (wanted.number() <= used_) return ask_for_view(state);
-  // Not one that joins: it does not know whether the others have a group.
-  const std::string& host = state.view.members.front().id.name;
-  std::uint16_t port = 0;
-  if (host != config_.self && !engine_->has_members()) {
-    const auto peer = state.peers.find(host);
-    if (peer == state.peers.end() || peer->second.said.meeting != wanted.number()) return;
-    port = peer->second.said.port;
-  }
-  begin(state, wanted, host, port);
+  // One that joins does not know whether the others form this group, or first one without it.
+  const bool waits = !state.view.votes(state.self) && !engine_->has_members();
+  if (waits && !node_.entries()->others_have_come(hash_of_group(state, wanted))) return;
+  begin(state, wanted);
 }
 
 // The group of this view has broken, or did not form: a new one needs a new view.
@@ -294,15 +292,13 @@ void GroupFormer::ask_for_view(const State& state) {
   node_.renew();
 }
 
-void GroupFormer::begin(const State& state, const GroupMembers& members, const std::string& host,
-                        std::uint16_t port) {
+void GroupFormer::begin(const State& state, const GroupMembers& members) {
   const std::size_t self = config_.self_index();
-  const auto at = std::ranges::find(config_.nodes, host, &NodeEntry::name);
   GroupOptions options;
   options.rank = *members.rank_of(self);
   options.size = static_cast<int>(members.members.size());
   options.epoch = members.view;
-  options.members = derive_seed(state.view.digest(), {members.number()});
+  options.members = hash_of_group(state, members);
   options.names = names_of(members);
   options.own_address = net::addresses_now(peer_address(config_.nodes[self])).front();
   options.form_timeout = limit_of_an_attempt;
@@ -310,15 +306,13 @@ void GroupFormer::begin(const State& state, const GroupMembers& members, const s
   options.same_host = config_.transport.same_host;
   // The watch decides whether a late rank is lost (Lateness in lateness.h).
   options.timeout = std::chrono::hours(24);
-  log(LogLevel::debug, "collective",
-      std::string(host == config_.self ? "hosts " : "comes to ") + words_for(members));
+  log(LogLevel::debug, "collective", "comes to " + words_for(members));
   auto attempt = std::make_shared<Attempt>();
   attempt->members = members;
   const members::Member* const own = state.view.member(state.self);
   attempt->newcomer = own->joining || board_.read().formed.view == 0;
-  finish_aside([attempt, engine = engine_, options, port,
-                address = net::addresses_now(peer_address(*at)).front()] {
-    attempt->run(engine, options, address, port);
+  finish_aside([attempt, engine = engine_, options, entries = node_.entries()] {
+    attempt->run(engine, options, entries);
   });
   attempt_ = std::move(attempt);
   used_ = members.number();
@@ -329,7 +323,6 @@ void GroupFormer::drop_attempt() {
   attempt_->stop.request_stop();
   log(LogLevel::debug, "collective", "abandons " + words_for(attempt_->members));
   attempt_.reset();
-  node_.set_meeting(0, 0);
 }
 
 // Takes the result of the attempt.
@@ -340,15 +333,12 @@ void GroupFormer::harvest() {
   bool hopeless = false;
   {
     const MutexLock lock(attempt_->mutex);
-    if (attempt_->store_port != 0)
-      node_.set_meeting(attempt_->members.number(), attempt_->store_port);
     if (!attempt_->done) return;
     group = std::move(attempt_->group);
     problem = attempt_->problem;
     hopeless = attempt_->hopeless;
   }
   const auto attempt = std::exchange(attempt_, nullptr);
-  node_.set_meeting(0, 0);
   if (!group) {
     ++failures_;
     log(LogLevel::debug, "collective", words_for(attempt->members) + " did not form: " + problem);

@@ -22,8 +22,8 @@ struct Attempt;
 
 // Forms the process groups of c10d that the views ask for (members/view_engine.h): one for the
 // processes of the latest view, when this node has no usable one, or beside the one that it has,
-// when another node joins. They meet at a store that the first of them hosts. On a thread of its
-// own; used by the training thread.
+// when another node joins. They meet at a SessionStore. On a thread of its own; used by the
+// training thread.
 class GroupFormer {
  public:
   // All outlive it.
@@ -69,8 +69,7 @@ class GroupFormer {
   void drop_stale(const State& state);
   std::optional<GroupMembers> wanted(const State& state, bool seeks) const;
   void pursue(const State& state, const GroupMembers& wanted);
-  void begin(const State& state, const GroupMembers& members, const std::string& host,
-             std::uint16_t port);
+  void begin(const State& state, const GroupMembers& members);
   void harvest();
   void drop_attempt();
   void ask_for_view(const State& state);

@@ -24,7 +24,7 @@ GroupSession::GroupSession(const Config& config, LocalProcess& local,
                            std::shared_ptr<group::Inbox> inbox, Settings terms)
     : config_(config),
       board_(local.notes, config.self_index()),
-      node_(config, local, std::move(inbox), std::move(terms)),
+      node_(config, local, std::move(inbox), std::move(terms), file_terms(config).size()),
       former_(config, local, node_, board_) {}
 
 GroupSession::~GroupSession() {

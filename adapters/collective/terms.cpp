@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 
+#include "adapters/collective/engine/engine.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
 #include "dpwa/wire/messages.h"
@@ -11,6 +12,7 @@ namespace dpwa::collective {
 namespace {
 
 constexpr auto nodes_of_file = "nodes of the cluster file";
+constexpr auto engine_of_node = "engine of backend collective";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
 }  // namespace
@@ -20,7 +22,7 @@ Settings file_terms(const Config& config) {
   for (const NodeEntry& node : config.nodes) names += (names.empty() ? "" : ", ") + node.name;
   if (names.size() > longest_list)
     names = std::to_string(config.nodes.size()) + " names, hash " + std::to_string(hash_of(names));
-  return {{nodes_of_file, names}};
+  return {{nodes_of_file, names}, {engine_of_node, make_engine(config.collective.engine)->name()}};
 }
 
 std::string missing_in(const group::GroupNode::State& state) {
@@ -63,7 +65,8 @@ std::string stranger_in(const group::GroupNode::State& state,
     const bool trains = state.view.votes(*peer.id);
     if (trains && peer.differs.empty()) return "";  // a group that admits this node
     std::string& found = trains ? of_group : of_start;
-    const bool counts = trains || peer.differs.starts_with(nodes_of_file);
+    const bool counts = trains || peer.differs.starts_with(nodes_of_file) ||
+                        peer.differs.starts_with(engine_of_node);
     if (counts && found.empty() && !peer.differs.empty()) found = who + "differs: " + peer.differs;
   }
   return of_group.empty() ? of_start : of_group;

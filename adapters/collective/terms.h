@@ -11,8 +11,8 @@ namespace dpwa::collective {
 
 // Terms: settings that must be the same on all nodes of a group.
 
-// The nodes of the file in their order, which determines their ranks. They come first: with other
-// nodes, positions and ranks have another meaning.
+// The nodes of the file in their order, which determines their ranks, and the engine that connects
+// them. They come first: nodes that differ in these cannot form a group at all.
 Settings file_terms(const Config& config);
 
 // Nodes that keep a group from forming, with reasons, as in "'w2' (not running)"; empty: none.

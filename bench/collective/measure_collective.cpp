@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
+#include "adapters/collective/engine/rendezvous.h"
 #include "bench/serve.h"
 #include "bench/train/training_node.h"
 
@@ -43,7 +44,7 @@ BareGroup form_bare_group(const std::string& engine, int rank, int size, std::ui
   auto meeting = rank == 0 ? collective::Rendezvous::listen("127.0.0.1", patience, port)
                            : collective::Rendezvous::connect("127.0.0.1", port, patience);
   BareGroup group{collective::make_engine(kind), nullptr};
-  group.members = collective::ProcessGroup::form(group.engine, meeting, options);
+  group.members = collective::ProcessGroup::form(group.engine, meeting.store(), options);
   meeting.leave(size - 1, patience);
   return group;
 }

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 #include <utility>
+#include <variant>
 
 #include "dpwa/base/random.h"
 #include "dpwa/base/thread_failure.h"
@@ -52,7 +53,8 @@ std::uint64_t random_number() {
   return (std::uint64_t{device()} << 32U) | device();
 }
 
-members::GroupEngineOptions options_of(const Config& config, Settings terms) {
+members::GroupEngineOptions options_of(const Config& config, Settings terms,
+                                       std::size_t first_terms) {
   members::GroupEngineOptions options;
   options.beat = std::max<Duration>(shortest_beat, config.nodes.size() * beat_for_each_name);
   options.lost_after = config.collective.lost_after;
@@ -62,6 +64,7 @@ members::GroupEngineOptions options_of(const Config& config, Settings terms) {
   options.view.patience = patience_in_beats * options.beat;
   options.view.seed = random_number();
   options.terms = std::move(terms);
+  options.first_terms = first_terms;
   return options;
 }
 
@@ -80,12 +83,13 @@ std::string file_of(const Config& config) {
 
 class GroupNode::Parts final : public LinkEvents {
  public:
-  Parts(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox, Settings terms)
+  Parts(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox, Settings terms,
+        std::size_t first_terms)
       : kept_(file_of(config)),
         process_(config.cluster, config.self, local.incarnation, local.peers),
         inbox_(std::move(inbox)),
         timer_(io_),
-        engine_(options_of(config, std::move(terms)), kept_.former()) {
+        engine_(options_of(config, std::move(terms), first_terms), kept_.former()) {
     process_.security = local.security;
     process_.of_file = local.of_file;
     for (const NodeEntry& node : config.nodes) {
@@ -100,6 +104,7 @@ class GroupNode::Parts final : public LinkEvents {
 
   ~Parts() {
     inbox_->close();
+    entries_->end();
     asio::post(io_, [this] {
       stopped_ = true;
       timer_.cancel();
@@ -133,7 +138,7 @@ class GroupNode::Parts final : public LinkEvents {
     inbox_->open([this](wire::ViewFrame frame) {
       asio::post(io_, [this, frame = std::move(frame)] {
         if (stopped_) return;
-        with([&](GroupEngine& engine) { engine.receive(frame.from, frame.message, now()); });
+        receive(frame);
         pump_soon();
       });
     });
@@ -162,6 +167,8 @@ class GroupNode::Parts final : public LinkEvents {
     note_change();
   }
 
+  const std::shared_ptr<SharedEntries>& entries() const { return entries_; }
+
   void forget() {
     asio::post(io_, [this] { kept_.remove(); });
   }
@@ -172,6 +179,7 @@ class GroupNode::Parts final : public LinkEvents {
   void connected(const std::string& name) override {
     with([&](GroupEngine& engine) { engine.connected(name); });
     pump();
+    for (const members::Entry& entry : entries_->own()) send(name, entry);
   }
   void not_reached(const std::string& name, bool nobody_listens) override {
     with([&](GroupEngine& engine) {
@@ -179,6 +187,21 @@ class GroupNode::Parts final : public LinkEvents {
       engine.tick(now());
     });
     pump();
+  }
+
+  void receive(const wire::ViewFrame& frame) {
+    const MutexLock lock(mutex_);
+    engine_.receive(frame.from, frame.message, now());
+    const auto* const entry = std::get_if<members::Entry>(&frame.message);
+    if (entry == nullptr || !engine_.counts(frame.from)) return;
+    entries_->receive(frame.from, *entry);
+    note_change();
+  }
+
+  void send(const std::string& to, const members::GroupMessage& message) {
+    const auto link = links_.find(to);
+    if (link == links_.end()) return;
+    link->second->send(with([](GroupEngine& engine) { return engine.views().self(); }), message);
   }
 
   void tick() {
@@ -252,6 +275,13 @@ class GroupNode::Parts final : public LinkEvents {
   asio::io_context io_{1};
   GroupProcess process_;
   const std::shared_ptr<Inbox> inbox_;
+  const std::shared_ptr<SharedEntries> entries_ =
+      std::make_shared<SharedEntries>([this](const members::Entry& entry) {
+        asio::post(io_, [this, entry] {
+          if (stopped_) return;
+          for (const auto& [name, link] : links_) send(name, entry);
+        });
+      });
   asio::steady_timer timer_;
   std::map<std::string, std::shared_ptr<GroupLink>> links_;
   bool stopped_ = false;
@@ -266,8 +296,9 @@ class GroupNode::Parts final : public LinkEvents {
 };
 
 GroupNode::GroupNode(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox,
-                     Settings terms)
-    : parts_(std::make_unique<Parts>(config, local, std::move(inbox), std::move(terms))) {
+                     Settings terms, std::size_t first_terms)
+    : parts_(
+          std::make_unique<Parts>(config, local, std::move(inbox), std::move(terms), first_terms)) {
   parts_->start();
 }
 
@@ -306,8 +337,8 @@ void GroupNode::set_waiting(bool waits) {
 void GroupNode::set_seeking(bool seeks) {
   parts_->with([&](GroupEngine& engine) { engine.set_seeking(seeks, SteadyClock::now()); });
 }
-void GroupNode::set_meeting(std::uint64_t group, std::uint16_t port) {
-  parts_->with([&](GroupEngine& engine) { engine.set_meeting(group, port); });
+std::shared_ptr<SharedEntries> GroupNode::entries() const {
+  return parts_->entries();
 }
 void GroupNode::forget() {
   parts_->forget();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_handler.h"
+#include "dpwa/group/shared_entries.h"
 #include "dpwa/members/group_engine.h"
 
 namespace dpwa {
@@ -28,9 +30,9 @@ namespace dpwa::group {
 class GroupNode {
  public:
   // `local`: the process as its Endpoint has it; `inbox`: that of a handler of the Endpoint's
-  // server. Both outlive it. `terms`: as of GroupEngine.
-  GroupNode(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox,
-            Settings terms);
+  // server. Both outlive it. `terms`, `first_terms`: as of GroupEngine.
+  GroupNode(const Config& config, LocalProcess& local, std::shared_ptr<Inbox> inbox, Settings terms,
+            std::size_t first_terms = 1);
   ~GroupNode();  // in well under a second
   GroupNode(const GroupNode&) = delete;
   GroupNode& operator=(const GroupNode&) = delete;
@@ -68,7 +70,9 @@ class GroupNode {
   void give_up(const std::string& name);
   void set_waiting(bool waits);
   void set_seeking(bool seeks);
-  void set_meeting(std::uint64_t group, std::uint16_t port);
+
+  // What the members of a group tell one another to connect. Usable beyond the life of this node.
+  std::shared_ptr<SharedEntries> entries() const;
 
   // The run is over for this process: a later one of its name has nothing to answer for.
   void forget();

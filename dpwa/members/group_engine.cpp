@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ranges>
 #include <variant>
 
 #include "dpwa/base/plain_text.h"
@@ -35,13 +36,6 @@ void GroupEngine::not_reached(const std::string& name, bool refused) {
   const auto peer = peers_.find(name);
   if (peer == peers_.end()) return;
   peer->second.refusals = refused ? peer->second.refusals + 1 : 0;
-}
-
-void GroupEngine::set_meeting(std::uint64_t group, std::uint16_t port) {
-  if (own_.meeting == group && own_.port == port) return;
-  own_.meeting = group;
-  own_.port = port;
-  beat_at_ = {};  // others wait for it
 }
 
 void GroupEngine::set_waiting(bool waits, TimePoint now) {
@@ -88,12 +82,19 @@ void GroupEngine::note_beat(Peer& peer, TimePoint now) {
   peer.beat = now;
 }
 
+bool GroupEngine::counts(const ProcessId& id) const {
+  const auto peer = peers_.find(id.name);
+  return peer != peers_.end() && peer->second.id == id && !given_up_.contains(id);
+}
+
 // At the start of a run all settings but the first are compared by the members, who tell all of
 // them. Nobody comes with others into a run that is under way.
 bool GroupEngine::may_apply(const Peer& peer) const {
   if (peer.differs.empty()) return true;
-  const bool first = !options_.terms.empty() && peer.differs.starts_with(options_.terms[0].first);
-  return views_->view().open() && !first;
+  const auto first = options_.terms | std::views::take(options_.first_terms);
+  return views_->view().open() && std::ranges::none_of(first, [&](const auto& term) {
+           return peer.differs.starts_with(term.first + ": ");
+         });
 }
 
 // Of a run that is over, others may have kept a view, and tell it until they find out as well. If
@@ -125,6 +126,7 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
     }
     return views_->heard(from, said->base, now);
   }
+  if (std::holds_alternative<Entry>(message)) return;  // for GroupEntries
   if (std::holds_alternative<Apply>(message) && !may_apply(peer)) return;
   const auto* const installed = std::get_if<Installed>(&message);
   const auto* const accept = std::get_if<Accept>(&message);
@@ -133,7 +135,7 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
   std::visit(
       [&](const auto& content) {
         using Content = std::decay_t<decltype(content)>;
-        if constexpr (!std::is_same_v<Content, Beat> && !std::is_same_v<Content, Terms>)
+        if constexpr (std::is_constructible_v<ViewMessage, Content>)
           views_->receive(from, ViewMessage(content), now);
       },
       message);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -19,8 +20,9 @@ namespace dpwa::members {
 struct GroupEngineOptions {
   ViewOptions view;  // `settings` are not used: `terms` are compared instead, and named
   Settings terms;    // have to be the same on all
-  // The first of these terms is compared before the first view, because with another value of it
-  // the names have another meaning. The others are compared by whoever joins a run.
+  // So many of these terms are compared before the first view, because with other values of them
+  // the processes cannot meet at all. The others are compared by whoever joins a run.
+  std::size_t first_terms = 1;
   Duration beat = std::chrono::milliseconds(100);  // between two signs of life
   Duration lost_after{};                           // as of FailureDetector
   // A silent member is suspected also while this process does not wait for it, after three times as
@@ -68,8 +70,6 @@ class GroupEngine {
   void set_waiting(bool waits, TimePoint now);
   // It has no group, and waits for one: the same.
   void set_seeking(bool seeks, TimePoint now);
-  // Where the members of a group meet, by a number that they give it; 0: nowhere.
-  void set_meeting(std::uint64_t group, std::uint16_t port);
   // It lives and does not come: what it says does not count until the next view.
   void give_up(const std::string& name);
 
@@ -77,6 +77,8 @@ class GroupEngine {
   const ViewEngine& views() const { return *views_; }
   const Settings& terms() const { return options_.terms; }
   const std::map<std::string, Peer>& peers() const { return peers_; }
+  // Whether it is the process of its name whose words count.
+  bool counts(const ProcessId& id) const;
   const FailureDetector& silence() const { return silence_; }
   // Voters of the view without which the others decide nothing, and which are gone: name and
   // reason. Empty: those that are left decide, or it is not known yet.

@@ -148,13 +148,11 @@ void fields(Side& side, Of<Side, members::Refuse>& message) {
   fields(side, message.base);
 }
 
-// 10 beat     base; u8 1: waits in an exchange; u64 number of the group whose members meet at the
-//             sender; u16 port
+// 10 beat     base; u8 1: waits in an exchange
 template <typename Side>
 void fields(Side& side, Of<Side, members::Beat>& message) {
   fields(side, message.base);
   side.flag(message.waits, "wait");
-  all(side, message.meeting, message.port);
 }
 
 // 11 terms    u16 number of settings, at most 256, and for each: name and value, each u16 length +
@@ -165,6 +163,16 @@ void fields(Side& side, Of<Side, members::Terms>& message) {
     side.text(setting.first, 1, max_setting_value_bytes, "setting");
     side.text(setting.second, 0, max_setting_value_bytes, "value of a setting");
   });
+}
+
+// 12 entry    u64 group: a hash of its number and members; key: u16 length (1 to 255) + UTF-8; u32
+//             length of the value, at most 256 KiB, and its bytes
+template <typename Side>
+void fields(Side& side, Of<Side, members::Entry>& message) {
+  side.field(message.group);
+  side.text(message.key, 1, members::max_entry_key_bytes, "key of an entry");
+  list<std::uint32_t>(side, message.value, members::max_entry_bytes, "bytes of an entry",
+                      [&](auto& byte) { side.field(byte); });
 }
 
 namespace {
@@ -199,7 +207,7 @@ void kept_fields(Side& side, Of<Side, members::Kept>& kept) {
 
 }  // namespace
 
-// VIEW  sender: process; u8 kind, 0 to 11; the fields of the kind; CRC32C of the body so far
+// VIEW  sender: process; u8 kind, 0 to 12; the fields of the kind; CRC32C of the body so far
 std::vector<std::byte> encode(const members::ProcessId& from, const members::GroupMessage& message,
                               std::uint32_t request_id) {
   Writer out;

@@ -8,11 +8,10 @@ namespace dpwa::collective {
 
 // The kind of a failure, for callers that decide how to continue.
 enum class Failure {
-  lost,       // a connection of the group broke, or the group was aborted: the group is useless
-  timeout,    // a member has not come in time: the same
-  mismatch,   // members called different operations, or with other tensors: the group can continue
-  usage,      // an argument that no group could serve, such as an engine that is not in this build
-  cancelled,  // the caller asked to stop forming a group
+  lost,      // a connection of the group broke, or the group was aborted: the group is useless
+  timeout,   // a member has not come in time: the same
+  mismatch,  // members called different operations, or with other tensors: the group can continue
+  usage,     // an argument that no group could serve, such as an engine that is not in this build
 };
 
 // The one failure of this layer. what(): one plain line that names the operation and the engine.

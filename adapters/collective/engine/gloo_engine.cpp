@@ -47,7 +47,6 @@ class Store {
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
-#include <stdexcept>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -60,69 +59,6 @@ class Store {
 namespace dpwa::collective::gloo_engine {
 
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-using Keys = std::vector<std::string>;
-
-// Stands for another store until let_go(). LibTorch's groups keep the store that they were formed
-// with as long as they live, but do not use it any more. Without this class its port would stay
-// open. Any thread.
-class PassingStore final : public c10d::Store {
- public:
-  explicit PassingStore(c10::intrusive_ptr<c10d::Store> store)
-      : target_(std::make_shared<Target>()) {
-    setTimeout(store->getTimeout());
-    target_->store = std::move(store);
-  }
-
-  // Every later use throws.
-  void let_go() {
-    c10::intrusive_ptr<c10d::Store> last;  // ends outside of the lock
-    const MutexLock lock(target_->mutex);
-    last.swap(target_->store);
-  }
-
-  c10::intrusive_ptr<c10d::Store> clone() override {
-    return c10::intrusive_ptr<c10d::Store>(
-        c10::intrusive_ptr<PassingStore>::unsafe_steal_from_new(new PassingStore(target_)));
-  }
-  void set(const std::string& key, const Bytes& value) override { target()->set(key, value); }
-  Bytes compareSet(const std::string& key, const Bytes& expected, const Bytes& desired) override {
-    return target()->compareSet(key, expected, desired);
-  }
-  Bytes get(const std::string& key) override { return target()->get(key); }
-  std::int64_t add(const std::string& key, std::int64_t value) override {
-    return target()->add(key, value);
-  }
-  bool deleteKey(const std::string& key) override { return target()->deleteKey(key); }
-  bool check(const Keys& keys) override { return target()->check(keys); }
-  std::int64_t getNumKeys() override { return target()->getNumKeys(); }
-  void wait(const Keys& keys) override { target()->wait(keys); }
-  void wait(const Keys& keys, const std::chrono::milliseconds& timeout) override {
-    target()->wait(keys, timeout);
-  }
-  void append(const std::string& key, const Bytes& value) override { target()->append(key, value); }
-  std::vector<Bytes> multiGet(const Keys& keys) override { return target()->multiGet(keys); }
-  void multiSet(const Keys& keys, const std::vector<Bytes>& values) override {
-    target()->multiSet(keys, values);
-  }
-  bool hasExtendedApi() const override { return target()->hasExtendedApi(); }
-
- private:
-  struct Target {  // of all clones
-    Mutex mutex;
-    c10::intrusive_ptr<c10d::Store> store DPWA_GUARDED_BY(mutex);
-  };
-  explicit PassingStore(std::shared_ptr<Target> target) : target_(std::move(target)) {}
-
-  c10::intrusive_ptr<c10d::Store> target() const {
-    const MutexLock lock(target_->mutex);
-    if (!target_->store) throw std::runtime_error("the store of a group that has formed was used");
-    return target_->store;
-  }
-
-  std::shared_ptr<Target> target_;
-};
 
 // Tags of messages that are not part of an operation.
 constexpr int silent_tag = 0x64707761;  // never sent: what the receives that abort() ends wait for
@@ -245,10 +181,8 @@ class GlooEngine final : public Engine {
     auto gloo = c10d::ProcessGroupGloo::Options::create(options.form_timeout);
     gloo->devices.push_back(
         c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address, /*lazyInit=*/false));
-    const auto passing = c10::make_intrusive<PassingStore>(store);
-    auto backend = c10::make_intrusive<GlooGroup>(passing, options.rank, options.size, gloo,
-                                                  options.on_broken);
-    passing->let_go();
+    auto backend =
+        c10::make_intrusive<GlooGroup>(store, options.rank, options.size, gloo, options.on_broken);
     backend->setTimeout(options.timeout);
     auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
     // Where LibTorch has CUDA its Gloo copies tensors of GPUs through host memory.

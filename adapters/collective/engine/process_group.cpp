@@ -8,9 +8,9 @@
 #include <memory>
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
-#include "adapters/collective/engine/rendezvous.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
@@ -73,9 +73,8 @@ Leftovers& leftovers() {
 }  // namespace
 
 std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> engine,
-                                                 const Rendezvous& rendezvous,
-                                                 const GroupOptions& wanted,
-                                                 const std::stop_token& stop) {
+                                                 const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const GroupOptions& wanted) {
   ignore_sigpipe();
   const auto broken = std::make_shared<std::atomic<bool>>(false);
   GroupOptions options = wanted;
@@ -85,11 +84,8 @@ std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> e
   };
   Connection connection;
   try {
-    if (!engine->has_members()) {
-      rendezvous.store()->setTimeout(options.form_timeout);
-      admit(rendezvous.store(), options, engine->name(), stop);
-    }
-    connection = engine->form(rendezvous.store(), options);
+    if (store) store->setTimeout(options.form_timeout);
+    connection = engine->form(store, options);
   } catch (...) {
     throw translate(std::current_exception(), "forming a group", engine->name());
   }

@@ -9,13 +9,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/rendezvous.h"
 
 namespace dpwa::collective {
 
@@ -26,13 +24,12 @@ namespace dpwa::collective {
 // of the group. Abort it, destroy it, and form the next one.
 class ProcessGroup {
  public:
-  // Blocks until all members have come and are connected. Ignores SIGPIPE if the program has no
-  // handler for it. Throws CollectiveError: see admit(). When `stop` is requested while members are
-  // missing it throws at once (cancelled); later it goes on for form_timeout at most.
+  // Blocks until all members have come to `store` and are connected, for form_timeout at most.
+  // Null: for an engine that has its members. Each rank comes once, and all with the same engine,
+  // size and epoch. Ignores SIGPIPE if the program has no handler for it. Throws CollectiveError.
   static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
-                                            const Rendezvous& rendezvous,
-                                            const GroupOptions& options,
-                                            const std::stop_token& stop = {});
+                                            const c10::intrusive_ptr<c10d::Store>& store,
+                                            const GroupOptions& options);
   // Aborts unless the group was left; never waits for a member. The connections are closed in the
   // background.
   ~ProcessGroup();
@@ -51,6 +48,7 @@ class ProcessGroup {
     return connection_.stream_ordered && !device.is_cpu();
   }
   const std::shared_ptr<const Engine>& shared_engine() const { return engine_; }
+  const GroupOptions& options() const { return options_; }
 
   // For c10d::Reducer and for operations that this layer does not have.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const { return connection_.group; }

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <stop_token>
 #include <string>
 
 #include "adapters/collective/engine/engine.h"
@@ -15,9 +14,9 @@ class Store;
 
 namespace dpwa::collective {
 
-// The meeting point of the members of one group: a c10d::TCPStore, created for every epoch, on a
-// free port of its host. Needed only while the group forms. TCPStore has no authentication: any
-// process that reaches the port can read and write it, so it listens only on the given address.
+// A meeting point of processes that have no connections yet: a c10d::TCPStore, on a free port of
+// its host. TCPStore has no authentication: any process that reaches the port can read and write
+// it, so it listens only on the given address.
 //
 // One thread. The destructor of a host ends the store for all, so call leave() first.
 class Rendezvous {
@@ -29,8 +28,6 @@ class Rendezvous {
   // A client of the store at `host`. Throws CollectiveError if none answers within `timeout`.
   static Rendezvous connect(const std::string& host, std::uint16_t port,
                             std::chrono::milliseconds timeout);
-  // No store, for an engine whose members have met already.
-  static Rendezvous none();
   Rendezvous(Rendezvous&&) noexcept;
   Rendezvous& operator=(Rendezvous&&) noexcept;
   ~Rendezvous();
@@ -57,13 +54,5 @@ class Rendezvous {
 // The numeric address that this machine uses to talk to `host`; peers on that side reach it there.
 // Sends nothing. Throws CollectiveError for a host that has no address or no route.
 std::string address_towards(const std::string& host);
-
-// Called before any connection is made. Waits at the store until every rank has come exactly once,
-// with the same size, epoch and engine. If a member does not fit, all members fail with the same
-// sentence; without this check an engine would wait or mix up its connections. Throws
-// CollectiveError: usage if a member does not fit; timeout, with the missing ranks; lost when the
-// host of the store ends; cancelled when `stop` is requested.
-void admit(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options,
-           const std::string& engine, const std::stop_token& stop);
 
 }  // namespace dpwa::collective

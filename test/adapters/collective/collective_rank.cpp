@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "adapters/collective/engine/operations.h"
+#include "adapters/collective/engine/rendezvous.h"
 #include "test/adapters/collective/tested_engine.h"
 
 namespace {
@@ -54,7 +55,8 @@ Rendezvous meet(const std::filesystem::path& folder, const GroupOptions& options
 std::unique_ptr<ProcessGroup> form(const std::filesystem::path& folder,
                                    const GroupOptions& options) {
   auto rendezvous = meet(folder, options);
-  auto group = ProcessGroup::form(make_engine(dpwa::test::tested_engine()), rendezvous, options);
+  auto group =
+      ProcessGroup::form(make_engine(dpwa::test::tested_engine()), rendezvous.store(), options);
   rendezvous.leave(options.size - 1, 10s);
   return group;
 }

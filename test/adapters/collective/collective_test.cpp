@@ -232,7 +232,7 @@ TEST_CASE("a model on a device is refused by name where the engine cannot send f
   CHECK_NOTHROW(collective::require_device(config, at::kCPU));
   CHECK_THROWS_WITH_AS(
       collective::require_device(config, gpu),
-      doctest::Contains("mpi is not offered for a model on cuda:1; accepted: gloo, nccl"),
+      doctest::Contains("mpi is not offered for a model on cuda:1; accepted: dpwa, gloo, nccl"),
       ConfigError);
 }
 

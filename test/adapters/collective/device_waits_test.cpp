@@ -36,7 +36,7 @@ class OrderedEngine final : public Engine {
 
 std::unique_ptr<ProcessGroup> group_of_one(std::shared_ptr<const Engine> engine) {
   const Rendezvous store = Rendezvous::listen("127.0.0.1", 20s);
-  return ProcessGroup::form(std::move(engine), store, GroupOptions());
+  return ProcessGroup::form(std::move(engine), store.store(), GroupOptions());
 }
 
 // An operation of a device, which ends when it has been looked at often enough.

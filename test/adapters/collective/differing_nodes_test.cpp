@@ -107,6 +107,29 @@ TEST_CASE("other nodes in the file, or in another order, end all at once and not
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));  // of 60
 }
 
+TEST_CASE("another engine ends all at once, because it could not even connect") {
+  auto models = models_of<Net>(2, 5);
+  std::vector<std::string> errors(2);
+  const auto begun = std::chrono::steady_clock::now();
+  run(2, [&](int rank, const Config& given) {
+    Config config = given;
+    if (rank == 1) config.collective.engine = CollectiveEngine::gloo;
+    const auto adapter = make_adapter(config, *models[static_cast<std::size_t>(rank)]);
+    try {
+      adapter->start();
+    } catch (const std::runtime_error& error) {
+      errors[static_cast<std::size_t>(rank)] = error.what();
+    }
+  });
+  CHECK(errors[0] ==
+        "the nodes do not come together: 'w2' differs: engine of backend collective: dpwa on 'w1' "
+        "and gloo on 'w2'");
+  CHECK(errors[1] ==
+        "the nodes do not come together: 'w1' differs: engine of backend collective: gloo on 'w2' "
+        "and dpwa on 'w1'");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(30));  // of 60
+}
+
 TEST_CASE("a node may make its steps in halves beside one that does not") {
   auto models = models_of<Net>(2, 5);
   const Data data = data_of(64);

@@ -28,7 +28,7 @@ void with_ranks(int size, const std::function<void(Rank&)>& body,
   options.timeout = std::chrono::seconds(20);
   if (options.size != size) throw std::logic_error("wants " + std::to_string(size) + " processes");
   if (adjust) adjust(options);
-  Rank rank(ProcessGroup::form(make_engine(EngineKind::mpi), Rendezvous::none(), options));
+  Rank rank(ProcessGroup::form(make_engine(EngineKind::mpi), nullptr, options));
   body(rank);
   rank.group->leave(std::chrono::seconds(20));
 }
@@ -59,8 +59,8 @@ TEST_CASE("a rank that mpirun knows otherwise is refused") {
   GroupOptions options;
   options.rank = 0;
   options.size = size + 1;
-  const auto error = error_of(
-      [&] { ProcessGroup::form(make_engine(EngineKind::mpi), Rendezvous::none(), options); });
+  const auto error =
+      error_of([&] { ProcessGroup::form(make_engine(EngineKind::mpi), nullptr, options); });
   CHECK(error.failure() == Failure::usage);
   CHECK(error.reason().find("mpirun has started it as rank ") != std::string::npos);
 }

@@ -23,20 +23,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What each of `options` gets when they all come to one rendezvous.
-std::vector<CollectiveError> errors_of(const std::vector<GroupOptions>& options) {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
-  std::vector<std::optional<CollectiveError>> errors(options.size());
-  at_once(options.size(), [&](std::size_t index) {
-    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
-    errors[index] = error_of([&] { ProcessGroup::form(engine, rendezvous, options[index]); });
-  });
-  std::vector<CollectiveError> result;
-  for (const auto& error : errors) result.push_back(error.value());
-  return result;
-}
-
 GroupOptions member(int rank, int size, std::uint64_t epoch = 0) {
   GroupOptions options = tested_options();
   options.rank = rank;
@@ -68,54 +54,12 @@ TEST_CASE("a group of one needs nobody") {
   });
 }
 
-TEST_CASE("two members with one rank fail, both with the same sentence") {
-  for (const auto& error : errors_of({member(0, 2), member(0, 2)})) {
-    CHECK(error.failure() == Failure::usage);
-    CHECK(error.reason() == "two members joined as rank 0");
-  }
-}
-
-TEST_CASE("members of other sizes or epochs fail, all with the same sentence") {
-  const auto sizes = errors_of({member(0, 2), member(1, 3)});
-  CHECK(sizes[0].reason() == sizes[1].reason());
-  const std::string engine = make_engine(tested_engine())->name();
-  CHECK(sizes[0].reason().find("2 ranks, epoch 0, engine " + engine) != std::string::npos);
-  CHECK(sizes[0].reason().find("3 ranks, epoch 0, engine " + engine) != std::string::npos);
-  const auto epochs = errors_of({member(0, 2, 4), member(1, 2, 5)});
-  CHECK(epochs[0].reason() == epochs[1].reason());
-}
-
-TEST_CASE("a rank outside the group is refused") {
-  CHECK(errors_of({member(2, 2)})[0].reason() == "rank 2 does not exist in a group of 2");
-}
-
-TEST_CASE("a member that never comes is named when the time is over") {
-  auto alone = member(1, 3);
-  alone.form_timeout = 100ms;
-  const auto error = errors_of({alone})[0];
-  CHECK(error.failure() == Failure::timeout);
-  CHECK(error.reason() == "ranks 0, 2 have not come within 100 ms");
-}
-
-TEST_CASE("forming a group can be given up at once") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
-  auto options = member(0, 2);
-  std::stop_source stop;
-  auto waiting = std::async(std::launch::async, [&] {
-    return error_of([&] { ProcessGroup::form(engine, host, options, stop.get_token()); });
-  });
-  REQUIRE(eventually([&] { return host.store()->check({"dpwa/rank/0"}); }));
-  stop.request_stop();
-  CHECK(waiting.get().failure() == Failure::cancelled);
-}
-
 TEST_CASE("Gloo: an address that is not this machine's cannot form a group") {
   auto options = member(0, 1);
   options.own_address = "192.0.2.1";
   const auto host = Rendezvous::listen("127.0.0.1", 20s);
   const auto error =
-      error_of([&] { ProcessGroup::form(make_engine(EngineKind::gloo), host, options); });
+      error_of([&] { ProcessGroup::form(make_engine(EngineKind::gloo), host.store(), options); });
   CHECK(error.reason().find("192.0.2.1") != std::string::npos);
 }
 
@@ -127,7 +71,7 @@ TEST_CASE("abort ends an operation that waits for others, there and here") {
     const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), 3);
     options.timeout = 3600s;  // what does not come from abort() never comes
-    groups[index] = ProcessGroup::form(engine, rendezvous, options);
+    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
   });
   // Rank 0 never takes part. Rank 1 aborts while it waits; rank 2 hears of it from rank 1.
   std::atomic<int> started = 0;
@@ -166,7 +110,7 @@ TEST_CASE("a group with an operation under way can be destroyed without waiting"
     const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), 2);
     options.timeout = 3600s;
-    groups[index] = ProcessGroup::form(engine, rendezvous, options);
+    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
   });
   std::vector<at::Tensor> tensors{at::full({1000}, 1.0)};
   const auto work = groups[0]->c10d()->allreduce(tensors);
@@ -184,7 +128,7 @@ TEST_CASE("the end of one member is known to all the others, without any operati
     const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), size);
     options.on_broken = [&] { ++told; };
-    groups[index] = ProcessGroup::form(engine, rendezvous, options);
+    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
   });
   groups[2].reset();
   CHECK(eventually([&] { return told == size; }));
@@ -213,7 +157,7 @@ TEST_CASE("after a failed group the same processes form the next one") {
     at_once(3, [&](std::size_t index) {
       const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
       const auto place = member(static_cast<int>(index), 3, epoch);
-      groups[index] = ProcessGroup::form(engine, rendezvous, place);
+      groups[index] = ProcessGroup::form(engine, rendezvous.store(), place);
       const auto mean = Operations(*groups[index]).allreduce({"w", at::full({5}, 1.0 * index)});
       CHECK(mean[0].item<double>() == 1);
     });
@@ -245,31 +189,6 @@ TEST_CASE("a rendezvous listens on the address that was named and on no other") 
   CHECK(host.port() != 0);
   CHECK(accepts("127.0.0.2", host.port()));
   CHECK_FALSE(accepts("127.0.0.1", host.port()));
-}
-
-TEST_CASE("a group that has formed keeps no store open, and works without it") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  auto host = std::make_optional(Rendezvous::listen("127.0.0.1", 20s));
-  const std::uint16_t port = host->port();
-  std::vector<std::unique_ptr<ProcessGroup>> groups(2);
-  dpwa::test::at_once(2, [&](std::size_t rank) {
-    GroupOptions options = tested_options();
-    options.rank = static_cast<int>(rank);
-    options.size = 2;
-    options.form_timeout = 20s;
-    if (rank == 0) {
-      groups[0] = ProcessGroup::form(engine, *host, options);
-      CHECK(host->leave(1, 10s));
-    } else {
-      auto client = Rendezvous::connect("127.0.0.1", port, 20s);
-      groups[1] = ProcessGroup::form(engine, client, options);
-      client.leave(1, 10s);
-    }
-  });
-  CHECK(accepts("127.0.0.1", port));
-  host.reset();
-  CHECK_FALSE(accepts("127.0.0.1", port));
-  dpwa::test::at_once(2, [&](std::size_t rank) { Operations(*groups[rank]).barrier(); });
 }
 
 TEST_CASE("what one member writes another reads") {

@@ -1,6 +1,7 @@
 #include "test/adapters/collective/ranks.h"
-#include "test/adapters/collective/tested_engine.h"
 
+#include "adapters/collective/engine/rendezvous.h"
+#include "test/adapters/collective/tested_engine.h"
 #include "test/support/eventually.h"
 
 namespace dpwa::test {
@@ -20,7 +21,7 @@ void with_ranks(int size, const std::function<void(Rank&)>& body,
     options.form_timeout = limit;
     options.timeout = limit;
     if (adjust) adjust(options);
-    Rank rank(ProcessGroup::form(engine, rendezvous, options));
+    Rank rank(ProcessGroup::form(engine, rendezvous.store(), options));
     body(rank);
     rank.group->leave(limit);
   });

@@ -77,7 +77,7 @@ struct Group {
     GroupOptions options;
     options.rank = rank;
     options.size = size;
-    members = ProcessGroup::form(engine, Rendezvous::none(), options);
+    members = ProcessGroup::form(engine, nullptr, options);
   }
   void break_up() { engine->mirror->broken = true; }
 

@@ -5,10 +5,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dpwa/group/group_endpoint.h"
@@ -24,6 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using members::ViewEngine;
 using Standing = ViewEngine::Standing;
+using SteadyClock = std::chrono::steady_clock;
 
 Config config_of(std::size_t nodes) {
   Config config;
@@ -106,6 +110,47 @@ TEST_CASE("one that leaves is out of the view of the others, who need not suspec
   first.node->leave();
   CHECK(test::eventually([&] { return first.standing() == Standing::left; }));
   CHECK(test::eventually([&] { return second.size() == 1; }));
+}
+
+TEST_CASE("what one puts for a group is found by all, also by one that comes later") {
+  const OwnRuntimeFolder folder;
+  const Config config = config_of(3);
+  const auto has = [](const std::shared_ptr<SharedEntries>& entries, const std::string& key) {
+    return entries->wait(7, key, SteadyClock::now() + 10s, {}).has_value();
+  };
+  Process first(config, "w1");
+  Process second(config, "w2");
+  REQUIRE(first.node->entries()->put({7, "before", {1}}));
+  CHECK(has(second.node->entries(), "before"));
+  CHECK_FALSE(second.node->entries()->find(8, "before"));
+  std::optional<Process> third(std::in_place, config, "w3");
+  CHECK(has(third->node->entries(), "before"));
+  REQUIRE(first.node->entries()->put({7, "after", {2}}));
+  CHECK(has(third->node->entries(), "after"));
+  REQUIRE(third->node->entries()->put({7, "of the third", {3}}));
+  CHECK(has(first.node->entries(), "of the third"));
+  CHECK(first.node->entries()->has_come(7, "w3"));
+  CHECK_FALSE(first.node->entries()->has_come(7, "w2"));
+
+  // It gets over the life of a node, but nothing new comes in.
+  const auto left = third->node->entries();
+  third.reset();
+  CHECK(left->find(7, "after"));
+  CHECK_FALSE(left->put({7, "late", {1}}));
+  CHECK_FALSE(left->wait(7, "never", SteadyClock::now() + 1h, {}));
+}
+
+TEST_CASE("a wait for an entry ends in time, and when it is told to") {
+  SharedEntries entries([](const members::Entry&) {});
+  CHECK_FALSE(entries.wait(7, "a", SteadyClock::now() + 10ms, {}));
+  std::stop_source stop;
+  const auto waits = std::async(std::launch::async, [&] {
+    return entries.wait(7, "a", SteadyClock::now() + 1h, stop.get_token());
+  });
+  stop.request_stop();
+  CHECK(waits.wait_for(10s) == std::future_status::ready);
+  CHECK(entries.put({7, "a", {1}}));
+  CHECK_FALSE(entries.wait(7, "a", SteadyClock::now() + 1h, stop.get_token()));
 }
 
 TEST_CASE("what a process keeps is there for the next one of its name, once it has ended") {

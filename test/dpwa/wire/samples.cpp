@@ -268,7 +268,8 @@ std::vector<Sample> view_samples() {
       {"view_ready", frame(Ready{base, 44, 0x5152535455565758})},
       {"view_leave", frame(Leave{base})},
       {"view_refuse", frame(Refuse{base})},
-      {"view_beat", frame(Beat{base, true, 6, 29400})},
+      {"view_beat", frame(Beat{base, true})},
+      {"view_entry", frame(Entry{0x6162636465666768, "rank_1", {0x00, 0xff}})},
       {"view_terms", frame(Terms{{{"--seed", "1"}, {"model", ""}}})},
   };
 }

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dpwa/members/group_messages.h"
+
+namespace dpwa::members {
+
+// The store at which the members of a group meet, without a server: each process keeps what it has
+// put, and what the others have put and told it. Of each process only the entries of the last few
+// groups: earlier ones have formed, or never will. Pure. One owner, one thread.
+class GroupEntries {
+ public:
+  static constexpr std::size_t kept_groups = 4;
+  static constexpr std::size_t most_of_a_group = 64;
+  static constexpr std::size_t most_bytes_of_a_group = 1 << 20;  // of keys and values
+
+  // Of this process, which has to tell the others; a later value of a key replaces the former one.
+  // False: the entry goes beyond the bounds.
+  bool put(Entry entry);
+  // Of the process that now has its name. An entry beyond the bounds is ignored.
+  void receive(const ProcessId& from, Entry entry);
+
+  // What this process or any other one has put; null: nothing.
+  const std::vector<std::uint8_t>* find(std::uint64_t group, const std::string& key) const;
+  // Whether that other process has put anything.
+  bool has_come(std::uint64_t group, const std::string& name) const;
+  // Whether any other one has.
+  bool others_have_come(std::uint64_t group) const;
+  // For a connection that has just been made, the oldest first.
+  std::vector<Entry> own() const;
+
+ private:
+  struct OfGroup {
+    std::uint64_t group = 0;
+    std::map<std::string, std::vector<std::uint8_t>> values;
+    std::size_t bytes = 0;
+  };
+  using Groups = std::deque<OfGroup>;
+  struct Sender {
+    std::optional<ProcessId> id;
+    Groups groups;
+  };
+
+  static bool add(Groups& groups, Entry entry);
+  static const OfGroup* find_in(const Groups& groups, std::uint64_t group);
+
+  Groups own_;
+  std::map<std::string, Sender> others_;  // by name
+};
+
+}  // namespace dpwa::members
