@@ -11,7 +11,6 @@
 
 #include "adapters/collective/collective.h"
 #include "adapters/collective/distributed_optimizer.h"
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/state_sync.h"
 #include "dpwa/net/free_ports.h"
@@ -204,13 +203,13 @@ class RefusingEngine final : public collective::Engine {
 
 TEST_CASE("members that can never form a group know it after one attempt, all of them") {
   const auto engine = std::make_shared<RefusingEngine>();
-  const auto host = collective::Rendezvous::listen("127.0.0.1", std::chrono::seconds(20));
+  const auto entries = std::make_shared<group::SharedEntries>([](const members::Entry&) {});
   std::vector<collective::Attempt> attempts(2);
   test::at_once(attempts.size(), [&](std::size_t index) {
     collective::GroupOptions options;
     options.rank = static_cast<int>(index);
     options.size = 2;
-    attempts[index].run(engine, options, "127.0.0.1", host.port());
+    attempts[index].run(engine, options, entries);
   });
   for (collective::Attempt& attempt : attempts) {
     const MutexLock lock(attempt.mutex);
