@@ -94,14 +94,14 @@ std::unique_ptr<ProcessGroup> form_within(const ProcessGroup& all,
   std::future<std::unique_ptr<ProcessGroup>> forming;
   std::unique_ptr<ProcessGroup> group;
   std::exception_ptr failure;
-  // Members of a launcher are all of its processes: a part of them needs an engine that has to meet.
+  // Members of a launcher are all of its processes: a part of them needs an engine that has to
+  // meet.
   std::shared_ptr<const Engine> engine = all.shared_engine();
   if (engine->has_members()) engine = make_engine(EngineKind::automatic);
   if (options) {
     forming = std::async(std::launch::async, [&] {
       return ProcessGroup::form(
-          engine,
-          c10::make_intrusive<SessionStore>(entries, *options, stop.get_token()), *options);
+          engine, c10::make_intrusive<SessionStore>(entries, *options, stop.get_token()), *options);
     });
   }
   const StopAtEnd ends_first{stop};  // if an operation of `all` fails

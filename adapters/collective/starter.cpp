@@ -233,8 +233,8 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   log(LogLevel::info, "collective",
       "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
           config::joined(group.names()) + "), group " + std::to_string(group.epoch()) +
-          ", engine " + group.engine() +
-          (group.setting().empty() ? "" : ", " + group.setting()) + ", at " + now);
+          ", engine " + group.engine() + (group.setting().empty() ? "" : ", " + group.setting()) +
+          ", at " + now);
 }
 
 void Starter::share_lineage(const ProcessGroup& group, int source) {

@@ -68,8 +68,7 @@ Local share_memory(LocalMeeting& meeting, const std::vector<int>& ranks,
     if (member) sockets.emplace_back(static_cast<int>(memory.size()), std::move(member->socket));
     memory.push_back(member ? std::optional(std::move(member->memory)) : std::nullopt);
   }
-  auto group =
-      std::make_unique<SharedGroup>(local.rank, own, std::move(memory), processor_count());
+  auto group = std::make_unique<SharedGroup>(local.rank, own, std::move(memory), processor_count());
   group->watch(std::move(sockets), std::move(on_broken));
   return {std::move(group), std::move(own)};
 }
@@ -130,15 +129,15 @@ FormedGroup form_group(const GroupTerms& terms) {
   }
   // A member that is alone on its host has memory of its own.
   if (!meeting) meeting.emplace();
-  Local part = share_memory(*meeting, here, local, terms, until,
-                            [broken, here, on_broken](int lost) {
-                              const int rank = lost < 0 ? -1 : here[static_cast<std::size_t>(lost)];
-                              broken->break_all(rank);
-                              on_broken(rank);
-                            });
+  Local part =
+      share_memory(*meeting, here, local, terms, until, [broken, here, on_broken](int lost) {
+        const int rank = lost < 0 ? -1 : here[static_cast<std::size_t>(lost)];
+        broken->break_all(rank);
+        on_broken(rank);
+      });
   formed.allocate = allocate(part.memory);
-  formed.group = std::make_unique<HostsGroup>(hosts, std::move(links), std::move(part.group),
-                                              broken);
+  formed.group =
+      std::make_unique<HostsGroup>(hosts, std::move(links), std::move(part.group), broken);
   return formed;
 }
 

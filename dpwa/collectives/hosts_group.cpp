@@ -77,8 +77,8 @@ HostsGroup::HostsGroup(std::vector<std::vector<int>> hosts, std::unique_ptr<Link
       local_(std::move(local)),
       all_(std::make_unique<SomeLinks>(*links_, all_ranks(size()))) {
   if (local_->rank() == 0)
-    firsts_ = std::make_unique<RemoteGroup>(
-        std::make_unique<SomeLinks>(*links_, first_ranks(hosts_)));
+    firsts_ =
+        std::make_unique<RemoteGroup>(std::make_unique<SomeLinks>(*links_, first_ranks(hosts_)));
   broken_->join(links_.get(), local_.get());
 }
 

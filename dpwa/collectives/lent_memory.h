@@ -18,8 +18,8 @@
 namespace dpwa::collectives {
 
 // The memory that a member lends the others of its host: its board, the buffers through which it
-// hands over data, and what is allocated in it, which they read in place. The file has room for more
-// than it takes: a page counts once it is used.
+// hands over data, and what is allocated in it, which they read in place. The file has room for
+// more than it takes: a page counts once it is used.
 class LentMemory : public std::enable_shared_from_this<LentMemory> {
  public:
   // Of each of the buffers that an operation uses in turn.

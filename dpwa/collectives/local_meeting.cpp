@@ -58,8 +58,7 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
 
   for (std::size_t rank = 0; rank < self; ++rank) {
     auto socket = ipc::connect_to(socket_of(invitations[rank]));
-    if (!socket)
-      throw std::runtime_error("rank " + std::to_string(rank) + ": " + socket.error());
+    if (!socket) throw std::runtime_error("rank " + std::to_string(rank) + ": " + socket.error());
     sockets[rank] = ipc::MessageSocket(*std::move(socket));
     sockets[rank].send(own_greeting, own.file()->descriptor());
   }

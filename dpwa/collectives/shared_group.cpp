@@ -49,11 +49,11 @@ SharedGroup::~SharedGroup() {
 // Of several members that end the first one is to blame, for whose sake the others have left.
 void SharedGroup::watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
                         std::function<void(int)> on_broken) {
-  ends_ = std::make_unique<EndWatch>(
-      std::move(sockets), [this, on_broken = std::move(on_broken)](int rank) {
-        if (!is_broken()) wait_.break_off(rank);
-        if (on_broken) on_broken(lost());
-      });
+  ends_ = std::make_unique<EndWatch>(std::move(sockets),
+                                     [this, on_broken = std::move(on_broken)](int rank) {
+                                       if (!is_broken()) wait_.break_off(rank);
+                                       if (on_broken) on_broken(lost());
+                                     });
 }
 
 const std::byte* SharedGroup::buffer_of(int rank, std::size_t turn) const {
@@ -143,8 +143,7 @@ void SharedGroup::allreduce_pieces(std::span<std::byte> data, Numbers numbers,
 }
 
 void SharedGroup::allreduce_in_place(std::span<std::byte> data,
-                                     const std::vector<const std::byte*>& inputs,
-                                     Numbers numbers) {
+                                     const std::vector<const std::byte*>& inputs, Numbers numbers) {
   const std::size_t number_bytes = size_of(numbers.type);
   const auto [begin, end] = part_of(data.size() / number_bytes, size(), rank());
   std::vector<const std::byte*> parts = inputs;

@@ -60,8 +60,8 @@ class SharedGroup final : public Group {
   void allreduce_pieces(std::span<std::byte> data, Numbers numbers, bool first_is_there);
   void allreduce_in_place(std::span<std::byte> data, const std::vector<const std::byte*>& inputs,
                           Numbers numbers);
-  void copy_parts_of_others(std::span<std::byte> data,
-                            const std::vector<const std::byte*>& sources, std::size_t number_bytes);
+  void copy_parts_of_others(std::span<std::byte> data, const std::vector<const std::byte*>& sources,
+                            std::size_t number_bytes);
   std::vector<std::size_t> counts_of_all(std::span<const std::size_t> sent);
 
   const std::shared_ptr<LentMemory> own_;

@@ -148,8 +148,7 @@ void require_plaintext_allowed(const Config& config) {
   });
   if (all_loopback) return;
   fail_at_key(config, "collective.plaintext",
-              std::string("the gradients of engine ") +
-                  config::name_of(config.collective.engine) +
+              std::string("the gradients of engine ") + config::name_of(config.collective.engine) +
                   " travel unencrypted, which security.mode " + config.security.mode +
                   " does not allow beyond this machine; accepted: plaintext: true, or engine dpwa");
 }

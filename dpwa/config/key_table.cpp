@@ -56,9 +56,11 @@ KeySection collective_keys() {
                      {.comment = "BatchNorm statistics: true: the mean; false: those of the first "
                                  "node at work",
                       .shared = true}),
-              in.key("plaintext", &CollectiveConfig::plaintext, boolean(),
-                     "gradients of another engine than `dpwa` may travel unencrypted even with `psk` or `mtls`",
-                     {.comment = "true: gradients of other engines than dpwa may travel unencrypted"}),
+              in.key(
+                  "plaintext", &CollectiveConfig::plaintext, boolean(),
+                  "gradients of another engine than `dpwa` may travel unencrypted even with `psk` "
+                  "or `mtls`",
+                  {.comment = "true: gradients of other engines than dpwa may travel unencrypted"}),
               in.key("start_wait_ms", &CollectiveConfig::start_wait, duration_above_0(),
                      "longest wait at the start for all nodes",
                      {.comment = "longest wait at the start for all nodes"}),

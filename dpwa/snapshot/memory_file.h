@@ -46,9 +46,9 @@ class MemoryFile {
   static std::string name_of(std::int64_t pid);
 
   // A zeroed file, on huge pages where the system has them. `others`: what the kernel (from Linux
-  // 5.1 on) allows the processes that it is shared with. `pages`: touched now, or one by one as they
-  // are used; a page that the system then lacks ends the process. Null when the system refuses the
-  // file or the memory.
+  // 5.1 on) allows the processes that it is shared with. `pages`: touched now, or one by one as
+  // they are used; a page that the system then lacks ends the process. Null when the system refuses
+  // the file or the memory.
   enum class Pages { touched, when_used };
   static std::shared_ptr<MemoryFile> create(std::size_t data_bytes, Access others = Access::read,
                                             const std::string& name = name_of(own_pid()),

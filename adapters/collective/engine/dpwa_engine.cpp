@@ -53,9 +53,8 @@ class DpwaEngine final : public Engine {
     terms.exchange = [&](const std::string& own) { return exchange(*store, options, own); };
     auto formed = collectives::form_group(terms);
     formed.group->set_timeout(options.timeout);
-    auto backend =
-        c10::make_intrusive<DpwaGroup>(std::move(formed.group), std::move(formed.allocate),
-                                                  on_broken);
+    auto backend = c10::make_intrusive<DpwaGroup>(std::move(formed.group),
+                                                  std::move(formed.allocate), on_broken);
     auto all = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
     all->setDefaultBackend(c10d::ProcessGroup::BackendType::CUSTOM);
     for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})

@@ -68,13 +68,12 @@ DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceO
   require_reducible(tensors, options.reduceOp);
   return start(c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
                [this, tensors, reduction = options.reduceOp](Group& group) {
-                 for (const at::Tensor& tensor : tensors)
-                   reduce_in_place(group, tensor, reduction);
+                 for (const at::Tensor& tensor : tensors) reduce_in_place(group, tensor, reduction);
                });
 }
 
-DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(
-    Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
+DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(Tensors& tensors,
+                                                  const c10d::AllreduceCoalescedOptions& options) {
   return allreduce(tensors, options);
 }
 

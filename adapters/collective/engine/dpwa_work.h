@@ -66,8 +66,8 @@ class DpwaWork final : public c10d::Work {
     {
       const std::lock_guard lock(mutex_);
       if (!future_)
-        future_ = c10::make_intrusive<c10::ivalue::Future>(
-            c10::ListType::create(c10::TensorType::get()));
+        future_ =
+            c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
       future = future_;
       if (completed_) complete(future);
     }

@@ -8,8 +8,6 @@
 
 namespace dpwa::collective {
 
-
-
 void refuse(const std::string& what) {
   throw std::invalid_argument("engine dpwa: " + what);
 }
@@ -113,8 +111,9 @@ std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
     refuse("the numbers of rows do not fit");
   std::vector<std::size_t> bytes;
   for (const std::int64_t count : rows)
-    bytes.push_back(all == 0 ? 0 : tensor.nbytes() / static_cast<std::size_t>(all) *
-                                       static_cast<std::size_t>(count));
+    bytes.push_back(all == 0 ? 0
+                             : tensor.nbytes() / static_cast<std::size_t>(all) *
+                                   static_cast<std::size_t>(count));
   return bytes;
 }
 

@@ -20,7 +20,7 @@ class Operation {
 
  private:
   friend class OperationQueue;
-  virtual void perform() = 0;                                  // blocks; throws
+  virtual void perform() = 0;                                 // blocks; throws
   virtual void ended(const std::exception_ptr& problem) = 0;  // null: well. Throws nothing
 
   bool prompt_ = false;  // of the queue's mutex
@@ -29,9 +29,9 @@ class Operation {
 
 // Performs blocking operations in the order in which they come. Those that take long are performed
 // by a thread of the queue, while their caller goes on; others by the thread that waits for them,
-// which saves two changes of threads, or after some milliseconds by that of the queue: other members
-// may need an operation before this one waits for it. After a failure the later ones end with the
-// same one. Any thread.
+// which saves two changes of threads, or after some milliseconds by that of the queue: other
+// members may need an operation before this one waits for it. After a failure the later ones end
+// with the same one. Any thread.
 class OperationQueue {
  public:
   OperationQueue();

@@ -27,9 +27,8 @@ std::vector<std::unique_ptr<HostsGroup>> members_on(const Hosts& hosts, test::Me
   for (const std::vector<int>& host : hosts) {
     auto local = test::shared_members(static_cast<int>(host.size()), 1);
     for (std::size_t place = 0; place < host.size(); ++place) {
-      members[static_cast<std::size_t>(host[place])] =
-          std::make_unique<HostsGroup>(hosts, hub.links(host[place]), std::move(local[place]),
-                                       std::make_shared<HostsBreak>());
+      members[static_cast<std::size_t>(host[place])] = std::make_unique<HostsGroup>(
+          hosts, hub.links(host[place]), std::move(local[place]), std::make_shared<HostsBreak>());
     }
   }
   return members;

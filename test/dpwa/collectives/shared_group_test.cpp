@@ -128,7 +128,9 @@ TEST_CASE("every member sends other numbers of bytes to every other one") {
   const auto count = [](int from, int to) {
     return static_cast<std::size_t>(from == to ? 0 : 400'000 * from + 77 * to);
   };
-  const auto piece = [&](int from, int to) { return bytes_of_rank(10 * from + to, count(from, to)); };
+  const auto piece = [&](int from, int to) {
+    return bytes_of_rank(10 * from + to, count(from, to));
+  };
   const auto results = run_shared(size, crowded, [&](SharedGroup& group) {
     std::vector<std::size_t> sent, received;
     Bytes from;
