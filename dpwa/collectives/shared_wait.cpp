@@ -1,6 +1,7 @@
 #include "dpwa/collectives/shared_wait.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,6 +21,12 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr unsigned fewest_looks = 16;
 constexpr unsigned most_looks = 4096;  // some tens of microseconds
+// Turns that others get before it sleeps, and how long all of them may take.
+constexpr unsigned most_turns = 30;
+constexpr auto longest_turns = std::chrono::microseconds(300);
+// Waits without any, after those took too long; more each time that they do.
+constexpr unsigned fewest_without_turns = 100;
+constexpr unsigned most_without_turns = 100'000;
 // A sleep that nobody ends: a look at whether the group is still whole.
 constexpr timespec longest_sleep{0, 100'000'000};
 
@@ -50,7 +57,8 @@ SharedWait::SharedWait(int rank, SharedBoard& own, std::vector<const SharedBoard
       own_(own),
       boards_(std::move(boards)),
       crowded_(boards_.size() > processors),
-      looks_(crowded_ ? fewest_looks : most_looks) {
+      looks_(crowded_ ? fewest_looks : most_looks),
+      without_turns_(fewest_without_turns) {
   DPWA_INVARIANT(boards_[static_cast<std::size_t>(rank)] == &own, "a member writes its own board",
                  rank);
 }
@@ -111,6 +119,29 @@ bool SharedWait::watch(int rank, const Reached& reached) {
     pause_processor();
     if (reached(board)) return true;
   }
+  return crowded_ && let_others_run(board, reached);
+}
+
+// A member that runs next has no need to be woken, which takes tens of microseconds where a
+// processor rests. Where other programs are busy, a turn of theirs is far longer than that: then it
+// sleeps at once for a while.
+template <class Reached>
+bool SharedWait::let_others_run(const SharedBoard& board, const Reached& reached) {
+  if (sleeps_at_once_ > 0) {
+    --sleeps_at_once_;
+    return false;
+  }
+  const auto begun = SteadyClock::now();
+  for (unsigned turn = 0; turn < most_turns; ++turn) {
+    ::sched_yield();
+    if (SteadyClock::now() - begun >= longest_turns) {
+      without_turns_ = std::min(most_without_turns, 2 * without_turns_);
+      sleeps_at_once_ = without_turns_;
+      return reached(board);
+    }
+    if (reached(board)) return true;
+  }
+  without_turns_ = fewest_without_turns;
   return false;
 }
 

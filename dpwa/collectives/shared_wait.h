@@ -40,6 +40,8 @@ class SharedWait {
   template <class Reached>
   bool watch(int rank, const Reached& reached);
   template <class Reached>
+  bool let_others_run(const SharedBoard& board, const Reached& reached);
+  template <class Reached>
   void sleep(int rank, const Reached& reached);
   void ring();
   [[noreturn]] void fail() const;
@@ -50,7 +52,9 @@ class SharedWait {
   const bool crowded_;
   Duration timeout_ = std::chrono::hours(24);
   std::uint64_t phase_ = 0;
-  unsigned looks_;  // before it sleeps; learned from whether they were enough
+  unsigned looks_;               // before it sleeps; learned from whether they were enough
+  unsigned sleeps_at_once_ = 0;  // so many waits more
+  unsigned without_turns_;       // how many the next time
   std::atomic<bool> broken_ = false;
 };
 
