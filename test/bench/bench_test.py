@@ -261,13 +261,14 @@ class Collective(unittest.TestCase):
             self.skipTest("needs LibTorch")
         data = document("collective", "--engines", "--bytes", "1MB", *BRIEFLY)
         engines = {one["name"]: one for one in data["engines"]}
-        self.assertEqual(set(engines), {"gloo", "nccl", "mpi"})
+        self.assertEqual(set(engines), {"dpwa", "dpwa, lent memory", "dpwa, TCP", "gloo", "nccl", "mpi"})
         for one in engines.values():
             if "absent" in one:
                 self.assertTrue(one["absent"])
             else:
                 self.assertGreater(one["gb_per_s"], 0)
-        self.assertNotIn("absent", engines["gloo"])
+        for name in ("dpwa", "gloo"):
+            self.assertNotIn("absent", engines[name])
 
 
 class Others(unittest.TestCase):

@@ -87,11 +87,11 @@ TEST_CASE("an abort in mid-operation ends it on all members, with the rank to bl
     TcpLinks& of_group = *links;
     RemoteGroup group(std::move(links));
     const auto rank = static_cast<std::size_t>(group.rank());
-    group.barrier();
-    // The third member takes no part, so that the others wait for it.
     std::thread aborting;
-    if (rank == 0) aborting = std::thread([&group] { group.abort(2); });
     try {
+      group.barrier();  // which others may still be in when the abort comes
+      // The third member takes no part, so that the others wait for it.
+      if (rank == 0) aborting = std::thread([&group] { group.abort(2); });
       if (rank != 2) sum(group, 1'000'000);
       test::eventually([&] { return of_group.is_broken(); });
       group.barrier();
