@@ -37,6 +37,7 @@ void Attempt::run(const std::shared_ptr<const Engine>& engine, GroupOptions opti
   std::string why;
   bool never = false;
   // NCCL connects with the first operation: a group that breaks ends its wait for that.
+  options.stop = stop.get_token();
   options.on_broken = [source = stop]() mutable { source.request_stop(); };
   try {
     c10::intrusive_ptr<c10d::Store> store;

@@ -6,6 +6,7 @@
 #include "adapters/collective/engine/engine.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
+#include "dpwa/config/names.h"
 #include "dpwa/wire/messages.h"
 
 namespace dpwa::collective {
@@ -13,6 +14,7 @@ namespace {
 
 constexpr auto nodes_of_file = "nodes of the cluster file";
 constexpr auto engine_of_node = "engine of backend collective";
+constexpr auto policy_of_node = "collective.on_lost_rank";
 constexpr std::size_t longest_list = 200;  // bytes of a list of names that is shown as it is
 
 }  // namespace
@@ -22,7 +24,10 @@ Settings file_terms(const Config& config) {
   for (const NodeEntry& node : config.nodes) names += (names.empty() ? "" : ", ") + node.name;
   if (names.size() > longest_list)
     names = std::to_string(config.nodes.size()) + " names, hash " + std::to_string(hash_of(names));
-  return {{nodes_of_file, names}, {engine_of_node, make_engine(config.collective.engine)->name()}};
+  return {{nodes_of_file, names},
+          {engine_of_node, make_engine(config.collective.engine)->name()},
+          {policy_of_node,
+           config::name_in(config::on_lost_rank_words, config.collective.on_lost_rank)}};
 }
 
 std::string missing_in(const group::GroupNode::State& state) {
@@ -66,7 +71,8 @@ std::string stranger_in(const group::GroupNode::State& state,
     if (trains && peer.differs.empty()) return "";  // a group that admits this node
     std::string& found = trains ? of_group : of_start;
     const bool counts = trains || peer.differs.starts_with(nodes_of_file) ||
-                        peer.differs.starts_with(engine_of_node);
+                        peer.differs.starts_with(engine_of_node) ||
+                        peer.differs.starts_with(policy_of_node);
     if (counts && found.empty() && !peer.differs.empty()) found = who + "differs: " + peer.differs;
   }
   return of_group.empty() ? of_start : of_group;

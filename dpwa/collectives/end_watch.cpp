@@ -3,8 +3,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "dpwa/base/thread_failure.h"
@@ -20,8 +23,8 @@ constexpr auto between_looks = std::chrono::seconds(10);
 }  // namespace
 
 EndWatch::EndWatch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
-                   std::function<void(int)> gone)
-    : sockets_(std::move(sockets)), gone_(std::move(gone)), ends_(::eventfd(0, EFD_CLOEXEC)) {
+                   std::function<void(int, bool)> ended)
+    : sockets_(std::move(sockets)), ended_(std::move(ended)), ends_(::eventfd(0, EFD_CLOEXEC)) {
   thread_ = start_background_thread(
       [this] { run_or_end("the thread that watches the members", [this] { work(); }); });
 }
@@ -56,13 +59,14 @@ void EndWatch::work() {
         ++i;
         continue;
       }
-      std::byte first{};
-      ipc::Read read({&first, 1}, 1, nullptr);
-      const bool in_order = !read.step(watched[i]);
+      // It was sent as a whole: what is less, or other, is the end of a process.
+      std::array<char, farewell.size()> said{};
+      ipc::Read read(std::as_writable_bytes(std::span(said)), said.size(), nullptr);
+      const bool in_order = !read.step(watched[i]) && std::ranges::equal(said, farewell);
       const int rank = ranks[i];
       watched.erase(watched.begin() + static_cast<std::ptrdiff_t>(i));
       ranks.erase(ranks.begin() + static_cast<std::ptrdiff_t>(i));
-      if (!in_order) gone_(rank);
+      ended_(rank, in_order);
     }
   }
 }

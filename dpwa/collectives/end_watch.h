@@ -13,9 +13,10 @@ namespace dpwa::collectives {
 // Notices the end of the other members on this host by the end of the sockets over which they met.
 class EndWatch {
  public:
-  // `gone` is called on a thread of this object, with the rank of each member that ends without a
-  // farewell.
-  EndWatch(std::vector<std::pair<int, ipc::MessageSocket>> sockets, std::function<void(int)> gone);
+  // `ended` is called on a thread of this object, with the rank of each member that ends, and
+  // whether it has said farewell.
+  EndWatch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
+           std::function<void(int rank, bool in_order)> ended);
   ~EndWatch();
   EndWatch(const EndWatch&) = delete;
   EndWatch& operator=(const EndWatch&) = delete;
@@ -27,7 +28,7 @@ class EndWatch {
   void work();
 
   std::vector<std::pair<int, ipc::MessageSocket>> sockets_;
-  const std::function<void(int)> gone_;
+  const std::function<void(int, bool)> ended_;
   const FileDescriptor ends_;  // readable once this object ends
   std::thread thread_;
 };

@@ -60,15 +60,18 @@ Local share_memory(LocalMeeting& meeting, const std::vector<int>& ranks,
   local.group = terms.group;
   local.until = until;
   local.stop = terms.stop;
+  local.processors = processor_count();
   Invitations theirs;
   for (const int rank : ranks) theirs.push_back(invitations[static_cast<std::size_t>(rank)]);
   std::vector<std::optional<BorrowedMemory>> memory;
   std::vector<std::pair<int, ipc::MessageSocket>> sockets;
+  std::size_t processors = local.processors;  // the fewest: all wait in the same way
   for (auto& member : meeting.meet(theirs, *own, local)) {
     if (member) sockets.emplace_back(static_cast<int>(memory.size()), std::move(member->socket));
+    if (member) processors = std::min(processors, member->processors);
     memory.push_back(member ? std::optional(std::move(member->memory)) : std::nullopt);
   }
-  auto group = std::make_unique<SharedGroup>(local.rank, own, std::move(memory), processor_count());
+  auto group = std::make_unique<SharedGroup>(local.rank, own, std::move(memory), processors);
   group->watch(std::move(sockets), std::move(on_broken));
   return {std::move(group), std::move(own)};
 }

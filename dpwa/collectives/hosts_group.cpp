@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "dpwa/base/invariant.h"
+
 namespace dpwa::collectives {
 namespace {
 
@@ -106,6 +108,7 @@ void HostsGroup::allreduce(std::span<std::byte> data, DType type, Reduction redu
 }
 
 void HostsGroup::broadcast(std::span<std::byte> data, int root) {
+  DPWA_INVARIANT(root >= 0 && root < size(), "a root is a member", root, size());
   run([&] {
     std::size_t host = 0;
     while (std::ranges::find(hosts_[host], root) == hosts_[host].end()) ++host;

@@ -1,5 +1,6 @@
 #include "dpwa/collectives/lent_memory.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -50,6 +51,10 @@ std::shared_ptr<LentMemory> LentMemory::create() {
   if (file == nullptr || !file->populate({0, first_free})) return nullptr;
   std::shared_ptr<LentMemory> memory(new LentMemory);
   memory->board_ = new (file->data()) SharedBoard;
+  // With it others can map the file to read it alone.
+  const std::string own = "/proc/self/fd/" + std::to_string(file->descriptor());
+  memory->for_others_ = FileDescriptor(::open(own.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!memory->for_others_.valid()) return nullptr;
   memory->file_ = std::move(file);
   return memory;
 }
@@ -59,6 +64,7 @@ std::byte* LentMemory::buffer(std::size_t turn) {
 }
 
 std::shared_ptr<std::byte> LentMemory::allocate(std::size_t bytes) {
+  if (bytes > file_->size()) return nullptr;
   const std::size_t wanted = round_up(std::max<std::size_t>(bytes, 1), page_bytes);
   std::size_t offset = round_up(first_free, huge_page_bytes);
   const MutexLock lock(mutex_);

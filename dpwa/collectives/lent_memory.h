@@ -32,6 +32,7 @@ class LentMemory : public std::enable_shared_from_this<LentMemory> {
   SharedBoard& board() { return *board_; }
   std::byte* buffer(std::size_t turn);
   const std::shared_ptr<MemoryFile>& file() const { return file_; }
+  int descriptor() const { return for_others_.get(); }  // for the other members
 
   // Aligned to a page. Null: there is no room. Any thread. What is
   // freed is given back to the system.
@@ -44,6 +45,7 @@ class LentMemory : public std::enable_shared_from_this<LentMemory> {
   void free(std::size_t offset);
 
   std::shared_ptr<MemoryFile> file_;
+  FileDescriptor for_others_;
   SharedBoard* board_ = nullptr;
   Mutex mutex_;
   std::map<std::size_t, std::size_t> taken_ DPWA_GUARDED_BY(mutex_);  // ends, by offset

@@ -28,9 +28,31 @@ std::string socket_of(std::string_view invitation) {
   return std::string(invitation.substr(invitation.rfind('/') + 1));
 }
 
-std::string greeting(std::uint64_t group, int rank) {
-  return std::to_string(group) + " " + std::to_string(rank);
-}
+// What a process says of itself: "GROUP RANK PROCESSORS".
+struct Greeting {
+  std::uint64_t group = 0;
+  std::size_t rank = 0;
+  std::size_t processors = 1;
+
+  std::string text() const {
+    return std::to_string(group) + " " + std::to_string(rank) + " " + std::to_string(processors);
+  }
+  static std::optional<Greeting> parse(const std::string& text) {
+    Greeting greeting;
+    const char* at = text.data();
+    const char* const end = at + text.size();
+    const auto take = [&](auto& number) {
+      const auto [next, error] = std::from_chars(at, end, number);
+      at = next + (next != end && *next == ' ' ? 1 : 0);
+      return error == std::errc();
+    };
+    const bool whole = take(greeting.group) && take(greeting.rank) && take(greeting.processors);
+    return whole && at == end ? std::optional(greeting) : std::nullopt;
+  }
+};
+
+// For a process that has connected to say so.
+constexpr auto time_to_greet = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -52,15 +74,16 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
     return terms.stop.stop_requested() || SteadyClock::now() >= terms.until;
   };
   const auto self = static_cast<std::size_t>(terms.rank);
-  const std::string own_greeting = greeting(terms.group, terms.rank);
+  const std::string own_greeting = Greeting{terms.group, self, terms.processors}.text();
   std::vector<ipc::MessageSocket> sockets(invitations.size());
   std::vector<FileDescriptor> files(invitations.size());
+  std::vector<std::size_t> processors(invitations.size(), terms.processors);
 
   for (std::size_t rank = 0; rank < self; ++rank) {
     auto socket = ipc::connect_to(socket_of(invitations[rank]));
     if (!socket) throw std::runtime_error("rank " + std::to_string(rank) + ": " + socket.error());
     sockets[rank] = ipc::MessageSocket(*std::move(socket));
-    sockets[rank].send(own_greeting, own.file()->descriptor());
+    sockets[rank].send(own_greeting, own.descriptor());
   }
   for (std::size_t missing = invitations.size() - self - 1; missing > 0;) {
     if (gives_up()) throw std::runtime_error("not all ranks have come");
@@ -70,22 +93,26 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
     }
     ipc::MessageSocket socket(ipc::accept_from(listener_.get()));
     FileDescriptor file;
-    const auto words = socket.receive(&file, gives_up);
-    std::size_t rank = 0;
-    const std::string prefix = std::to_string(terms.group) + " ";
-    if (!words || !words->starts_with(prefix)) continue;  // of another group
-    std::from_chars(words->data() + prefix.size(), words->data() + words->size(), rank);
+    const auto until = SteadyClock::now() + time_to_greet;
+    const auto words =
+        socket.receive(&file, [&] { return gives_up() || SteadyClock::now() >= until; });
+    const auto said = words ? Greeting::parse(*words) : std::nullopt;
+    if (!said || said->group != terms.group) continue;  // of another group, or a stranger
+    const std::size_t rank = said->rank;
     if (rank <= self || rank >= invitations.size() || sockets[rank].is_open()) continue;
-    if (!socket.send(own_greeting, own.file()->descriptor())) continue;
+    if (!socket.send(own_greeting, own.descriptor())) continue;
     sockets[rank] = std::move(socket);
     files[rank] = std::move(file);
+    processors[rank] = said->processors;
     --missing;
   }
   ipc::stop_listening(listener_.get());
   for (std::size_t rank = 0; rank < self; ++rank) {
     const auto words = sockets[rank].receive(&files[rank], gives_up);
-    if (!words || *words != greeting(terms.group, static_cast<int>(rank)))
+    const auto said = words ? Greeting::parse(*words) : std::nullopt;
+    if (!said || said->group != terms.group || said->rank != rank)
       throw std::runtime_error("rank " + std::to_string(rank) + " does not come to this group");
+    processors[rank] = said->processors;
   }
 
   std::vector<std::optional<Member>> members(invitations.size());
@@ -93,7 +120,7 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
     if (rank == self) continue;
     auto memory = BorrowedMemory::open(std::move(files[rank]));
     if (!memory) throw std::runtime_error("rank " + std::to_string(rank) + ": " + memory.error());
-    members[rank] = Member{*std::move(memory), std::move(sockets[rank])};
+    members[rank] = Member{*std::move(memory), std::move(sockets[rank]), processors[rank]};
   }
   return members;
 }

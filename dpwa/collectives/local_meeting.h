@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -30,12 +31,14 @@ class LocalMeeting {
   struct Member {
     BorrowedMemory memory;
     ipc::MessageSocket socket;  // at its end when the other process ends
+    std::size_t processors = 1;
   };
   struct Terms {
     int rank = 0;
     std::uint64_t group = 0;  // processes that name different ones do not meet
     TimePoint until{};
     std::stop_token stop{};
+    std::size_t processors = 1;  // that this process may use
   };
   // The other members by rank; none at the own one. Throws std::runtime_error: one has not come, or
   // does not fit.

@@ -49,11 +49,12 @@ SharedGroup::~SharedGroup() {
 // Of several members that end the first one is to blame, for whose sake the others have left.
 void SharedGroup::watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
                         std::function<void(int)> on_broken) {
-  ends_ = std::make_unique<EndWatch>(std::move(sockets),
-                                     [this, on_broken = std::move(on_broken)](int rank) {
-                                       if (!is_broken()) wait_.break_off(rank);
-                                       if (on_broken) on_broken(lost());
-                                     });
+  ends_ = std::make_unique<EndWatch>(
+      std::move(sockets), [this, on_broken = std::move(on_broken)](int rank, bool in_order) {
+        if (in_order) return wait_.left(rank);
+        if (!is_broken()) wait_.break_off(rank);
+        if (on_broken) on_broken(lost());
+      });
 }
 
 const std::byte* SharedGroup::buffer_of(int rank, std::size_t turn) const {
@@ -71,14 +72,42 @@ void SharedGroup::meet() {
   wait_.await_all(wait_.arrive());
 }
 
+// An operation that one member has not ended well ends for all.
+template <typename Operation>
+void SharedGroup::run(const Operation& operation) {
+  try {
+    operation();
+  } catch (...) {
+    wait_.break_off(lost());
+    throw;
+  }
+}
+
+void SharedGroup::allreduce(std::span<std::byte> data, DType type, Reduction reduction) {
+  run([&] { combine(data, {type, reduction}); });
+}
+
+void SharedGroup::allgather(std::span<const std::byte> own, std::span<std::byte> all) {
+  run([&] { gather(own, all); });
+}
+
+void SharedGroup::broadcast(std::span<std::byte> data, int root) {
+  DPWA_INVARIANT(root >= 0 && root < size(), "a root is a member", root, size());
+  run([&] { hand_out(data, root); });
+}
+
+void SharedGroup::alltoall(std::span<const std::byte> from, std::span<const std::size_t> sent,
+                           std::span<std::byte> into, std::span<const std::size_t> received) {
+  run([&] { exchange(from, sent, into, received); });
+}
+
 void SharedGroup::barrier() {
-  meet();
+  run([&] { meet(); });
 }
 
 // In a first phase all say where their data lies. Those whose data lies elsewhere have put the
 // first piece into a buffer by then.
-void SharedGroup::allreduce(std::span<std::byte> data, DType type, Reduction reduction) {
-  const Numbers numbers{type, reduction};
+void SharedGroup::combine(std::span<std::byte> data, Numbers numbers) {
   if (data.empty() || size() == 1) return;
   if (data.size() <= small_bytes / static_cast<std::size_t>(size()))
     return allreduce_small(data, numbers);
@@ -166,7 +195,7 @@ void SharedGroup::copy_parts_of_others(std::span<std::byte> data,
   }
 }
 
-void SharedGroup::allgather(std::span<const std::byte> own, std::span<std::byte> all) {
+void SharedGroup::gather(std::span<const std::byte> own, std::span<std::byte> all) {
   DPWA_INVARIANT(all.size() == own.size() * static_cast<std::size_t>(size()),
                  "there is room for the data of all", own.size(), all.size());
   for (std::size_t from = 0; from < own.size(); from += buffer_bytes) {
@@ -181,7 +210,7 @@ void SharedGroup::allgather(std::span<const std::byte> own, std::span<std::byte>
   }
 }
 
-void SharedGroup::broadcast(std::span<std::byte> data, int root) {
+void SharedGroup::hand_out(std::span<std::byte> data, int root) {
   for (std::size_t from = 0; from < data.size(); from += buffer_bytes) {
     const std::span<std::byte> piece = piece_of(data, from);
     const std::size_t turn = turn_++;
@@ -193,11 +222,11 @@ void SharedGroup::broadcast(std::span<std::byte> data, int root) {
 
 std::vector<std::size_t> SharedGroup::counts_of_all(std::span<const std::size_t> sent) {
   std::vector<std::size_t> counts(sent.size() * sent.size());
-  allgather(std::as_bytes(sent), std::as_writable_bytes(std::span(counts)));
+  gather(std::as_bytes(sent), std::as_writable_bytes(std::span(counts)));
   return counts;
 }
 
-void SharedGroup::alltoall(std::span<const std::byte> from, std::span<const std::size_t> sent,
+void SharedGroup::exchange(std::span<const std::byte> from, std::span<const std::size_t> sent,
                            std::span<std::byte> into, std::span<const std::size_t> received) {
   const auto members = static_cast<std::size_t>(size());
   const std::vector<std::size_t> counts = counts_of_all(sent);

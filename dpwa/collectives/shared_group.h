@@ -55,7 +55,14 @@ class SharedGroup final : public Group {
   };
   const std::byte* buffer_of(int rank, std::size_t turn) const;
   std::vector<const std::byte*> buffers_of_all(std::size_t turn) const;
+  template <typename Operation>
+  void run(const Operation& operation);
   void meet();  // all have come here
+  void combine(std::span<std::byte> data, Numbers numbers);
+  void gather(std::span<const std::byte> own, std::span<std::byte> all);
+  void hand_out(std::span<std::byte> data, int root);
+  void exchange(std::span<const std::byte> from, std::span<const std::size_t> sent,
+                std::span<std::byte> into, std::span<const std::size_t> received);
   void allreduce_small(std::span<std::byte> data, Numbers numbers);
   void allreduce_pieces(std::span<std::byte> data, Numbers numbers, bool first_is_there);
   void allreduce_in_place(std::span<std::byte> data, const std::vector<const std::byte*>& inputs,

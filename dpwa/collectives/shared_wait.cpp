@@ -58,7 +58,8 @@ SharedWait::SharedWait(int rank, SharedBoard& own, std::vector<const SharedBoard
       boards_(std::move(boards)),
       crowded_(boards_.size() > processors),
       looks_(crowded_ ? fewest_looks : most_looks),
-      without_turns_(fewest_without_turns) {
+      without_turns_(fewest_without_turns),
+      left_(boards_.size()) {
   DPWA_INVARIANT(boards_[static_cast<std::size_t>(rank)] == &own, "a member writes its own board",
                  rank);
 }
@@ -80,7 +81,7 @@ std::uint64_t SharedWait::arrive() {
 }
 
 void SharedWait::await_all(std::uint64_t phase) {
-  if (is_broken()) fail();
+  if (is_broken()) fail("the group is broken");
   const auto size = static_cast<int>(boards_.size());
   const auto has_arrived = [phase](const SharedBoard& board) {
     return board.phase.value.load(std::memory_order_acquire) >= phase;
@@ -91,7 +92,7 @@ void SharedWait::await_all(std::uint64_t phase) {
     });
     // Each member's own word says that its data is there.
     for (const SharedBoard* board : boards_) {
-      if (!has_arrived(*board)) fail();
+      if (!has_arrived(*board)) fail("a member has not come where all have");
     }
     return;
   }
@@ -153,14 +154,23 @@ void SharedWait::sleep(int rank, const Reached& reached) {
   while (true) {
     const std::uint32_t bell = board.bell.load(std::memory_order_seq_cst);
     if (reached(board)) break;
-    const bool ends = is_broken() || SteadyClock::now() >= until;
-    if (ends) {
+    // What it reached before it left counts.
+    const bool has_left = left_[static_cast<std::size_t>(rank)] && !reached(board);
+    const bool is_late = SteadyClock::now() >= until;
+    if (has_left || is_late || is_broken()) {
       own_.sleeps.store(0, std::memory_order_relaxed);
-      fail();
+      fail(has_left  ? "a member has left"
+           : is_late ? "the others have not come in time"
+                     : "the group is broken");
     }
     wait_on(board.bell, bell);
   }
   own_.sleeps.store(0, std::memory_order_relaxed);
+}
+
+void SharedWait::left(int rank) noexcept {
+  left_[static_cast<std::size_t>(rank)] = true;
+  wake_all_on(boards_[static_cast<std::size_t>(rank)]->bell);
 }
 
 void SharedWait::break_off(int lost) noexcept {
@@ -185,9 +195,10 @@ int SharedWait::lost() const {
   return -1;
 }
 
-void SharedWait::fail() const {
-  if (is_broken()) throw GroupBroken(lost(), "the group is broken");
-  throw GroupBroken(-1, "the others have not come in time");
+void SharedWait::fail(const char* what) {
+  const int known = lost();
+  break_off(known);
+  throw GroupBroken(known, what);
 }
 
 }  // namespace dpwa::collectives

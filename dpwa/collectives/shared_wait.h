@@ -30,6 +30,8 @@ class SharedWait {
 
   // The group is of no further use; the others are told. Wakes all that wait.
   void break_off(int lost) noexcept;
+  // That member has left in order: who waits for it breaks the group off.
+  void left(int rank) noexcept;
   // Whether a member has broken it off.
   bool is_broken() const;
   int lost() const;  // -1: unknown, or none
@@ -44,7 +46,7 @@ class SharedWait {
   template <class Reached>
   void sleep(int rank, const Reached& reached);
   void ring();
-  [[noreturn]] void fail() const;
+  [[noreturn]] void fail(const char* what);
 
   const int rank_;
   SharedBoard& own_;
@@ -56,6 +58,7 @@ class SharedWait {
   unsigned sleeps_at_once_ = 0;  // so many waits more
   unsigned without_turns_;       // how many the next time
   std::atomic<bool> broken_ = false;
+  std::vector<std::atomic<bool>> left_;  // by rank
 };
 
 }  // namespace dpwa::collectives

@@ -89,7 +89,7 @@ KeySection collective_keys() {
         if (needs_all && config.collective.on_lost_rank != OnLostRank::stop)
           section.need("on_lost_rank", "stop")
               .fail("engine " + std::string(name_of(engine)) +
-                    " cannot continue without a rank; accepted: stop, or engine gloo");
+                    " cannot continue without a rank; accepted: stop, or engine dpwa");
       }};
 }
 

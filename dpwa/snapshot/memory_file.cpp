@@ -45,7 +45,9 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, Access ot
   // Part of the protocol: readers may refuse a file that could shrink under them.
   constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
   const auto seal = [&](int all) { return ::fcntl(memory->descriptor(), F_ADD_SEALS, all) == 0; };
-  const bool sealed = others == Access::read && seal(seals | F_SEAL_FUTURE_WRITE);
+  // That seal would also keep the kernel from taking pages back (MADV_REMOVE).
+  const bool gives_back = pages == Pages::when_used;
+  const bool sealed = others == Access::read && !gives_back && seal(seals | F_SEAL_FUTURE_WRITE);
   if (!sealed && !seal(seals)) return nullptr;
   if (pages == Pages::touched) touch_shared_pages(data, bytes);
   return memory;
@@ -54,13 +56,14 @@ std::shared_ptr<MemoryFile> MemoryFile::create(std::size_t data_bytes, Access ot
 boost::system::result<std::shared_ptr<MemoryFile>, std::string> MemoryFile::open(
     FileDescriptor file, std::size_t data_bytes, Access access) {
   if (!file.valid()) return std::string("sent no memory");
+  // A mapping whose file shrinks ends its reader with SIGBUS.
+  if (const int seals = ::fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
+    return std::string("sent memory that is not sealed against shrinking");
+  // From here on its size does not fall.
   struct stat facts {};
   const auto bytes = static_cast<off_t>(Layout::file_bytes(data_bytes));
   if (data_bytes > most_data_bytes || ::fstat(file.get(), &facts) != 0 || facts.st_size != bytes)
     return std::string("sent memory of another size");
-  // A mapping whose file shrinks ends its reader with SIGBUS.
-  if (const int seals = ::fcntl(file.get(), F_GET_SEALS); seals < 0 || (seals & F_SEAL_SHRINK) == 0)
-    return std::string("sent memory that is not sealed against shrinking");
   // Its pages are of a pool that can run out, and then a reader ends with SIGBUS.
   struct statfs system {};
   if (::fstatfs(file.get(), &system) != 0 || system.f_type == HUGETLBFS_MAGIC)

@@ -45,6 +45,7 @@ class DpwaEngine final : public Engine {
     terms.names = options.names;
     terms.same_host = options.same_host;
     terms.limit = options.form_timeout;
+    terms.stop = options.stop;
     const auto told = std::make_shared<std::atomic<bool>>(false);
     const auto on_broken = [told, then = options.on_broken] {
       if (!told->exchange(true) && then) then();

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -31,7 +32,8 @@ DpwaGroup::~DpwaGroup() {
 }
 
 void DpwaGroup::setTimeout(std::chrono::milliseconds timeout) {
-  group_->set_timeout(timeout);
+  constexpr std::chrono::hours longest(24 * 365);
+  group_->set_timeout(std::min<std::chrono::nanoseconds>(timeout, longest));
 }
 
 bool DpwaGroup::supportsTensorAlloc(c10::DeviceIndex device) {
@@ -81,6 +83,7 @@ DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(Tensors& tensors,
 DpwaGroup::WorkPtr DpwaGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   const at::Tensor tensor = only_one(tensors);
   require_reducible(tensors, options.reduceOp);
+  member_of(options.rootRank, getSize());
   const bool is_root = options.rootRank == getRank();
   return start(c10d::OpType::REDUCE, tensors, tensor.nbytes(),
                [this, tensor, is_root, reduction = options.reduceOp](Group& group) {
@@ -90,7 +93,7 @@ DpwaGroup::WorkPtr DpwaGroup::reduce(Tensors& tensors, const c10d::ReduceOptions
 
 DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   require_contiguous(tensors);
-  const auto root = static_cast<int>(options.rootRank);
+  const auto root = static_cast<int>(member_of(options.rootRank, getSize()));
   return start(c10d::OpType::BROADCAST, tensors, total_bytes(tensors),
                [tensors, root](Group& group) {
                  for (const at::Tensor& tensor : tensors) {
@@ -136,7 +139,7 @@ DpwaGroup::WorkPtr DpwaGroup::gather(std::vector<Tensors>& outputs, Tensors& inp
   const bool is_root = options.rootRank == getRank();
   const Tensors results = is_root ? all_of(outputs, getSize()) : Tensors{};
   require_contiguous(results);
-  const auto root = static_cast<std::size_t>(options.rootRank);
+  const auto root = member_of(options.rootRank, getSize());
   return start(c10d::OpType::GATHER, results, input.nbytes(), [=](Group& group) {
     std::vector<std::size_t> sent(static_cast<std::size_t>(group.size()));
     sent[root] = input.nbytes();
@@ -153,7 +156,9 @@ DpwaGroup::WorkPtr DpwaGroup::scatter(Tensors& outputs, std::vector<Tensors>& in
   require_contiguous(outputs);
   const bool is_root = options.rootRank == getRank();
   const Tensors rows = is_root ? all_of(inputs, getSize()) : Tensors{};
-  const auto root = static_cast<std::size_t>(options.rootRank);
+  if (is_root && rows[static_cast<std::size_t>(getRank())].nbytes() != output.nbytes())
+    refuse("the output must have the size of its input");
+  const auto root = member_of(options.rootRank, getSize());
   return start(c10d::OpType::SCATTER, outputs, output.nbytes(), [=](Group& group) {
     const auto size = static_cast<std::size_t>(group.size());
     std::vector<std::size_t> received(size);
@@ -199,6 +204,8 @@ DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& inpu
   require_contiguous({output, input});
   const auto to_me = bytes_by_rank(output, received, getSize());
   const auto to_others = bytes_by_rank(input, sent, getSize());
+  const auto self = static_cast<std::size_t>(getRank());
+  if (to_me[self] != to_others[self]) refuse("a rank sends itself what it does not take");
   return start(c10d::OpType::ALLTOALL_BASE, {output}, output.nbytes() + input.nbytes(),
                [output, input, to_me, to_others](Group& group) {
                  const at::Tensor into = on_host(output);
@@ -213,6 +220,9 @@ DpwaGroup::WorkPtr DpwaGroup::alltoall(Tensors& outputs, Tensors& inputs,
   if (outputs.size() != members || inputs.size() != members)
     refuse("an input and an output for each rank are needed");
   require_contiguous(outputs);
+  const auto self = static_cast<std::size_t>(getRank());
+  if (inputs[self].nbytes() != outputs[self].nbytes())
+    refuse("a rank sends itself what it does not take");
   return start(c10d::OpType::ALLTOALL, outputs, total_bytes(inputs),
                [outputs, inputs](Group& group) {
                  const at::Tensor into = empty_row(total_bytes(outputs));

@@ -69,8 +69,8 @@ class DpwaWork final : public c10d::Work {
         future_ =
             c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
       future = future_;
-      if (completed_) complete(future);
     }
+    if (Work::isCompleted()) tell_future();
     queue_->begin(*task_);
     return future;
   }
@@ -78,14 +78,19 @@ class DpwaWork final : public c10d::Work {
  private:
   void end(const std::exception_ptr& problem) {
     finish(problem);
-    const std::lock_guard lock(mutex_);
-    if (future_) complete(future_);
+    tell_future();
   }
-  // With the mutex.
-  void complete(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
-    if (future->completed()) return;
-    if (exception_) {
-      future->setError(exception_);
+  // Without the lock: callbacks of the future may use this object.
+  void tell_future() {
+    c10::intrusive_ptr<c10::ivalue::Future> future;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!future_ || told_) return;
+      told_ = true;
+      future = future_;
+    }
+    if (exception()) {
+      future->setError(exception());
     } else {
       future->markCompleted(c10::IValue(results_));
     }
@@ -95,6 +100,7 @@ class DpwaWork final : public c10d::Work {
   std::shared_ptr<OperationQueue> queue_;
   std::shared_ptr<Operation> task_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
+  bool told_ = false;  // the future, of the end
 };
 
 }  // namespace dpwa::collective

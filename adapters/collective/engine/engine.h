@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ struct GroupOptions {
   std::shared_ptr<const Security> security;
   // Whether members of one host may share memory.
   bool same_host = true;
+  // Ends forming early.
+  std::stop_token stop{};
   // How long forming waits for the last member and for all connections.
   std::chrono::milliseconds form_timeout{30'000};
   // How long an operation waits for one message of a peer before it fails.

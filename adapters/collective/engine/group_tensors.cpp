@@ -66,6 +66,11 @@ void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation) 
   }
 }
 
+std::size_t member_of(std::int64_t rank, int size) {
+  if (rank < 0 || rank >= size) refuse("there is no rank " + std::to_string(rank));
+  return static_cast<std::size_t>(rank);
+}
+
 void require_contiguous(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (!tensor.is_contiguous()) refuse("tensors must be contiguous");

@@ -22,6 +22,7 @@ DType number_type_of(const at::Tensor& tensor);
 collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation);
 void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation);
 void require_contiguous(const Tensors& tensors);
+std::size_t member_of(std::int64_t rank, int size);  // the rank, as an index
 const at::Tensor& only_one(const Tensors& tensors);
 // Those of each rank.
 const Tensors& all_of(const std::vector<Tensors>& tensors, int size);

@@ -61,7 +61,7 @@ std::unique_ptr<Engine> make() {
   if (!started_by_mpirun())
     throw CollectiveError(Failure::usage, "choosing an engine", name,
                           "mpirun has not started this process; accepted: mpirun -np N PROGRAM, or "
-                          "engine gloo");
+                          "engine dpwa");
   try {
     MpiThread::instance();
   } catch (const std::runtime_error& error) {

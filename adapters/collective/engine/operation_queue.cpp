@@ -50,8 +50,7 @@ void OperationQueue::add(std::shared_ptr<Operation> operation, bool prompt) {
     }
   }
   if (problem) {
-    operation->ended(problem);
-    operation->ended_.store(true, std::memory_order_release);
+    end_of(*operation, problem);
   } else if (wakes) {
     begins_.notify_all();
   }
@@ -102,11 +101,19 @@ void OperationQueue::fail(const std::exception_ptr& problem) {
     prompt_ = 0;
   }
   for (const auto& each : dropped) {
-    each->ended(problem);
-    each->ended_.store(true, std::memory_order_release);
+    end_of(*each, problem);
   }
   const MutexLock lock(mutex_);
   tell_ended();
+}
+
+void OperationQueue::end_of(Operation& operation, const std::exception_ptr& problem) {
+  try {
+    operation.ended(problem);
+  } catch (...) {
+    // A callback of the program has thrown. The operation has ended all the same.
+  }
+  operation.ended_.store(true, std::memory_order_release);
 }
 
 void OperationQueue::tell_ended() {
@@ -125,8 +132,7 @@ void OperationQueue::perform_first(MutexLock& lock) {
   } catch (...) {
     problem = std::current_exception();
   }
-  operation->ended(problem);
-  operation->ended_.store(true, std::memory_order_release);
+  end_of(*operation, problem);
   if (problem) fail(problem);
   lock.lock();
   performs_ = false;

@@ -21,7 +21,7 @@ class Operation {
  private:
   friend class OperationQueue;
   virtual void perform() = 0;                                 // blocks; throws
-  virtual void ended(const std::exception_ptr& problem) = 0;  // null: well. Throws nothing
+  virtual void ended(const std::exception_ptr& problem) = 0;  // null: well
 
   bool prompt_ = false;  // of the queue's mutex
   std::atomic<bool> ended_ = false;
@@ -56,6 +56,7 @@ class OperationQueue {
  private:
   void work();
   void perform_first(MutexLock& lock) DPWA_REQUIRES(mutex_);
+  static void end_of(Operation& operation, const std::exception_ptr& problem);
   void tell_ended() DPWA_REQUIRES(mutex_);
 
   Mutex mutex_;

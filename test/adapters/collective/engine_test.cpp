@@ -94,7 +94,7 @@ TEST_CASE("the MPI engine is for processes of mpirun alone") {
   const bool absent = error.reason().find("without MPI") != std::string::npos;
   const bool refused =
       error.reason() ==
-      "mpirun has not started this process; accepted: mpirun -np N PROGRAM, or engine gloo";
+      "mpirun has not started this process; accepted: mpirun -np N PROGRAM, or engine dpwa";
   CHECK((absent || refused));
 }
 

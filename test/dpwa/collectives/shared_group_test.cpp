@@ -1,12 +1,17 @@
 #include "dpwa/collectives/shared_group.h"
 
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <future>
 #include <numeric>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dpwa/collectives/reduce.h"
@@ -181,6 +186,48 @@ TEST_CASE("who waits for longer than the limit gives the group up") {
   const auto members = test::shared_members(2, crowded);
   members[1]->set_timeout(std::chrono::milliseconds(1));
   CHECK_THROWS_AS(members[1]->barrier(), GroupBroken);
+  // It is of no use to anybody then: late data would be taken for that of the next operation.
+  CHECK_THROWS_AS(members[1]->barrier(), GroupBroken);
+  CHECK_THROWS_AS(members[0]->barrier(), GroupBroken);
+}
+
+TEST_CASE("a member that has left in order ends the operations that wait for it, not the others") {
+  const auto members = test::shared_members(2, roomy);
+  std::array<int, 2> ends{};
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+  ipc::MessageSocket other{FileDescriptor(ends[1])};
+  std::vector<std::pair<int, ipc::MessageSocket>> sockets;
+  sockets.emplace_back(1, ipc::MessageSocket(FileDescriptor(ends[0])));
+  std::atomic<bool> told = false;
+  members[0]->watch(std::move(sockets), [&](int) { told = true; });
+  auto arrived = std::async(std::launch::async, [&] { members[1]->barrier(); });
+  members[0]->barrier();
+  arrived.get();
+  const std::string_view farewell = "farewell";
+  REQUIRE(::send(other.descriptor(), farewell.data(), farewell.size(), 0) ==
+          static_cast<ssize_t>(farewell.size()));
+  CHECK_THROWS_AS(members[0]->barrier(), GroupBroken);
+  CHECK_FALSE(told);
+}
+
+TEST_CASE("a socket that ends with anything but a farewell is the end of its member") {
+  for (const std::string_view last : {"", "x", "fare"}) {
+    CAPTURE(last);
+    const auto members = test::shared_members(2, crowded);
+    std::array<int, 2> ends{};
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    std::vector<std::pair<int, ipc::MessageSocket>> sockets;
+    sockets.emplace_back(1, ipc::MessageSocket(FileDescriptor(ends[0])));
+    std::promise<int> lost;
+    members[0]->watch(std::move(sockets), [&](int rank) { lost.set_value(rank); });
+    {
+      const FileDescriptor other(ends[1]);
+      REQUIRE(::send(other.get(), last.data(), last.size(), 0) ==
+              static_cast<ssize_t>(last.size()));
+    }
+    CHECK(lost.get_future().get() == 1);
+    CHECK_THROWS_AS(members[0]->barrier(), GroupBroken);
+  }
 }
 
 TEST_CASE("members that say other than they should end the operation, not the process") {
@@ -209,8 +256,17 @@ TEST_CASE("memory is given back, and found again") {
   CHECK(memory->offset_of({first.get(), 10}).has_value());
   Bytes elsewhere(10);
   CHECK_FALSE(memory->offset_of(elsewhere).has_value());
+  const auto blocks = [&] {
+    struct stat facts {};
+    ::fstat(memory->descriptor(), &facts);
+    return facts.st_blocks * 512;
+  };
+  std::memset(first.get(), 1, 5'000'000);
+  CHECK(blocks() >= 5'000'000);
   first.reset();
+  CHECK(blocks() < 5'000'000);
   CHECK(memory->allocate(1'000'000).get() == place);
+  CHECK(memory->allocate(~std::size_t{0}) == nullptr);
   CHECK(memory->allocate(memory->file()->size()) == nullptr);
 }
 

@@ -26,8 +26,8 @@ std::vector<std::unique_ptr<SharedGroup>> shared_members(int size, std::size_t p
         others.emplace_back(std::nullopt);
         continue;
       }
-      const auto& file = memory[static_cast<std::size_t>(other)]->file();
-      auto borrowed = BorrowedMemory::open(FileDescriptor(::dup(file->descriptor())));
+      const int file = memory[static_cast<std::size_t>(other)]->descriptor();
+      auto borrowed = BorrowedMemory::open(FileDescriptor(::dup(file)));
       if (!borrowed) throw std::runtime_error(borrowed.error());
       others.emplace_back(*std::move(borrowed));
     }

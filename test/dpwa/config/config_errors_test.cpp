@@ -86,7 +86,7 @@ TEST_CASE("a value of the wrong type names line, key and what is accepted") {
        "2: interpolation: a list is not a map; accepted: a method name or a map with 'method'"},
       {"collective: {engine: mpi, on_lost_rank: shrink}\n",
        "2: collective.on_lost_rank: engine mpi cannot continue without a rank; accepted: stop, or "
-       "engine gloo"},
+       "engine dpwa"},
       {"security: insecure\n",
        "2: security: 'insecure' is not a map; accepted: {mode: insecure | psk | mtls}"},
   });
