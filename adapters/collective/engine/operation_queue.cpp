@@ -87,7 +87,11 @@ void OperationQueue::finish(const Operation& operation) {
       ended_.wait(lock);
       --waiters_;
     } else {
-      perform_first(lock);
+      const auto first = take_first();
+      lock.unlock();
+      perform(*first);
+      lock.lock();
+      performed();
     }
   }
 }
@@ -120,21 +124,26 @@ void OperationQueue::tell_ended() {
   if (waiters_ > 0) ended_.notify_all();
 }
 
-void OperationQueue::perform_first(MutexLock& lock) {
-  const std::shared_ptr<Operation> operation = std::move(waiting_.front());
+std::shared_ptr<Operation> OperationQueue::take_first() {
+  std::shared_ptr<Operation> operation = std::move(waiting_.front());
   waiting_.pop_front();
   prompt_ -= operation->prompt_ ? 1 : 0;
   performs_ = true;
-  lock.unlock();
+  return operation;
+}
+
+void OperationQueue::perform(Operation& operation) {
   std::exception_ptr problem;
   try {
-    operation->perform();
+    operation.perform();
   } catch (...) {
     problem = std::current_exception();
   }
-  end_of(*operation, problem);
+  end_of(operation, problem);
   if (problem) fail(problem);
-  lock.lock();
+}
+
+void OperationQueue::performed() {
   performs_ = false;
   if (prompt_ > 0) begins_.notify_all();
   tell_ended();
@@ -151,7 +160,11 @@ void OperationQueue::work() {
     seen = first;
     idle = first == nullptr && !performs_ ? idle + 1 : 0;
     if (is_due && !performs_) {
-      perform_first(lock);
+      const auto due = take_first();
+      lock.unlock();
+      perform(*due);
+      lock.lock();
+      performed();
       seen = nullptr;
     } else if (idle > looks_before_rest) {
       rests_ = true;

@@ -55,7 +55,9 @@ class OperationQueue {
 
  private:
   void work();
-  void perform_first(MutexLock& lock) DPWA_REQUIRES(mutex_);
+  std::shared_ptr<Operation> take_first() DPWA_REQUIRES(mutex_);
+  void perform(Operation& operation);
+  void performed() DPWA_REQUIRES(mutex_);
   static void end_of(Operation& operation, const std::exception_ptr& problem);
   void tell_ended() DPWA_REQUIRES(mutex_);
 

@@ -87,8 +87,9 @@ TEST_CASE("a short list of nodes is shown, a long one as a number, and both in t
     config.nodes.back().name = name;
   }
   const Settings two = file_terms(config);
-  CHECK(two ==
-        Settings{{"nodes of the cluster file", "b, a"}, {"engine of backend collective", "dpwa"}});
+  CHECK(two == Settings{{"nodes of the cluster file", "b, a"},
+                        {"engine of backend collective", "dpwa"},
+                        {"collective.on_lost_rank", "stop"}});
   for (int i = 0; i < 500; ++i) {
     config.nodes.emplace_back();
     config.nodes.back().name = "node" + std::to_string(i);
