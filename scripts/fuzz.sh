@@ -10,8 +10,8 @@
 #   --seconds   time of each target
 #   --jobs      targets that run at once
 #   --grow      adds what was found to reach new code to the archives; one to which nothing is added keeps its bytes
-#   TARGET      frame_decoder, handshake, messages, cluster_file, key_file, store_snapshot, store_engines,
-#               store_memory, checkpoint, idx; all when none is given
+#   TARGET      frame_decoder, handshake, messages, link_greeting, cluster_file, key_file, store_snapshot,
+#               store_engines, store_memory, checkpoint, idx; all when none is given
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
@@ -22,7 +22,8 @@ source "$repository/scripts/lib/clang.sh"
 # shellcheck source=lib/corpus.sh
 source "$repository/scripts/lib/corpus.sh"
 
-all=(frame_decoder handshake messages cluster_file key_file store_snapshot store_engines store_memory checkpoint idx)
+all=(frame_decoder handshake messages link_greeting cluster_file key_file store_snapshot store_engines store_memory
+  checkpoint idx)
 seconds=60 jobs=2 grow=''
 targets=()
 while (($# > 0)); do
