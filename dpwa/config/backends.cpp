@@ -32,10 +32,13 @@ constexpr std::array<EngineInfo, 4> all_engines = {{
     {CollectiveEngine::mpi, DPWA_ENGINE_MPI_ABSENT},
 }};
 
-void require_engine(const Config& config) {
+CollectiveEngine chosen_engine(const Config& config) {
   const CollectiveEngine asked = config.collective.engine;
-  const CollectiveEngine engine =
-      asked == CollectiveEngine::automatic ? CollectiveEngine::dpwa : asked;
+  return asked == CollectiveEngine::automatic ? CollectiveEngine::dpwa : asked;
+}
+
+void require_engine(const Config& config) {
+  const CollectiveEngine engine = chosen_engine(config);
   const auto* const info = std::ranges::find(all_engines, engine, &EngineInfo::engine);
   if (info->absent.empty()) return;
   std::string accepted;
@@ -128,17 +131,8 @@ void require_servers(const Config& config) {
   require_store(config);
 }
 
-namespace {
-
-bool is_own_engine(const Config& config) {
-  return config.collective.engine == CollectiveEngine::automatic ||
-         config.collective.engine == CollectiveEngine::dpwa;
-}
-
-}  // namespace
-
 void require_plaintext_allowed(const Config& config) {
-  if (is_own_engine(config)) return;
+  if (chosen_engine(config) == CollectiveEngine::dpwa) return;
   const bool secured = config.security.mode == "psk" || config.security.mode == "mtls";
   if (!secured || config.collective.plaintext) return;
   const bool all_loopback = std::ranges::all_of(config.nodes, [](const NodeEntry& node) {
@@ -156,7 +150,8 @@ void require_plaintext_allowed(const Config& config) {
 // Gloo listens on the own address alone, and connects to those of the others from it. The processes
 // of mpirun find each other by themselves.
 void require_one_family(const Config& config) {
-  if (is_own_engine(config) || config.collective.engine == CollectiveEngine::mpi) return;
+  const CollectiveEngine engine = chosen_engine(config);
+  if (engine == CollectiveEngine::dpwa || engine == CollectiveEngine::mpi) return;
   const auto address_of = [](const NodeEntry& node) {
     return node.addresses.empty() ? node.host : node.addresses.front();
   };
