@@ -224,6 +224,8 @@ class StoreClient : private LinkEvents {
   bool stopped_ = false;
   bool pumps_soon_ = false;
   std::uint64_t told_epoch_ = 0;
+  // The first step in an epoch whose workers the training thread has not been told yet.
+  std::optional<std::uint64_t> joined_;
   LogLimiter limiter_;  // of refusals
   kvstore::WorkerChanges changes_;
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <chrono>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -76,6 +77,7 @@ std::span<std::byte> StoreClient::target_of(const kvstore::Answer& answer) {
 }
 
 void StoreClient::left_out() {
+  joined_.reset();
   take_memory_back();
   for (const auto& link : links_) {
     link->drop_requests();
@@ -136,8 +138,8 @@ void StoreClient::handle_events() {
         [&](auto& content) {
           using Content = std::decay_t<decltype(content)>;
           if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::Joined>) {
+            joined_ = content.first_step;
             const MutexLock lock(mutex_);
-            first_step_ = content.first_step;
             refusal_.reset();
           } else if constexpr (std::is_same_v<Content, kvstore::WorkerEngine::AtEnd>) {
             out_ = false;
@@ -191,6 +193,7 @@ void StoreClient::pump() {
   const MutexLock lock(mutex_);
   for (auto& [ticket, outcome] : done) done_.emplace(ticket, std::move(outcome));
   takes_part_ = engine_.takes_part();
+  if (joined_) first_step_ = std::exchange(joined_, std::nullopt);
   uses_memory_ = std::ranges::any_of(links_, [](const auto& link) { return link->uses_memory(); });
   traffic_ = {};
   for (const auto& link : links_) {
