@@ -232,21 +232,18 @@ TEST_CASE("the final average is the same on every node, bit for bit, and nobody 
   }
 }
 
-TEST_CASE(
-    "stopping takes far less time than a pull may, also while a pull waits for a silent peer") {
+TEST_CASE("stopping does not wait for a pull from a silent peer") {
   const auto ports = net::free_ports(2);
   boost::asio::io_context io;
   // Accepts connections in the kernel and never answers.
   boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), ports[1]});
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
-  config.gossip.timeout = 3s;
+  config.gossip.timeout = 1h;  // CTest waits for less
   VectorNode node(config, 8);
   node.gossip().start();
   node.gossip().update_send([] { return 1.0; });
-  const auto from = std::chrono::steady_clock::now();
   node.gossip().leave();
-  CHECK(std::chrono::steady_clock::now() - from < 2s);  // of 3
 }
 
 }  // namespace dpwa
