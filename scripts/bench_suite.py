@@ -102,7 +102,7 @@ class Plan:
         return Measurement(f"collective {model}, {nodes} nodes", command, self.with_reno, LONGEST_COLLECTIVE)
 
     def collectives(self) -> list[Measurement]:
-        models = ("mlp",) if self.mode == "quick" else ("mlp", "resnet18")
+        models = ("cnn", "mlp") if self.mode == "quick" else ("cnn", "mlp", "resnet18")
         plan = [self.collective(model, nodes) for model in models for nodes in (2, 4)]
         for size in (4_000, 400_000, 100 * MB):
             command = [self.bench, "collective", "--engines", "--bytes", str(size), "--nodes", "4"]

@@ -32,6 +32,13 @@ def mlp() -> nn.Module:
     return nn.Sequential(*layers)
 
 
+def cnn() -> nn.Module:
+    layers: list[nn.Module] = []
+    for before, after in ((1, 16), (16, 32)):
+        layers += [convolution(before, after, 3, 1), nn.BatchNorm2d(after), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, CLASSES))
+
+
 def wide() -> nn.Module:
     layers = [layer for _ in range(4) for layer in (nn.Linear(WIDE, WIDE), nn.ReLU())]
     return nn.Sequential(*layers, nn.Linear(WIDE, CLASSES))
@@ -72,7 +79,10 @@ class ResNet18(nn.Module):
         return self.scores(x.mean((2, 3)))
 
 
-MODELS = {"mlp": (mlp, (PIXELS,)), "wide": (wide, (WIDE,)), "resnet18": (ResNet18, (3, 32, 32))}
+MODELS = {
+    **{"cnn": (cnn, (1, 28, 28)), "mlp": (mlp, (PIXELS,))},
+    **{"wide": (wide, (WIDE,)), "resnet18": (ResNet18, (3, 32, 32))},
+}
 
 
 class Node:

@@ -6,6 +6,7 @@
 #include <torch/nn/modules/container/functional.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
 #include <torch/utils.h>
 
 #include <stdexcept>
@@ -55,6 +56,19 @@ nn::Sequential make_classifier(const std::string& model) {
   if (model == "mlp")
     return nn::Sequential{nn::Linear(pixels, hidden), nn::ReLU(), nn::Linear(hidden, hidden),
                           nn::ReLU(), nn::Linear(hidden, classes)};
+  if (model == "cnn")
+    return nn::Sequential{convolution(1, 16, 3, 1),
+                          nn::BatchNorm2d(16),
+                          nn::ReLU(),
+                          nn::MaxPool2d(2),
+                          convolution(16, 32, 3, 1),
+                          nn::BatchNorm2d(32),
+                          nn::ReLU(),
+                          nn::MaxPool2d(2),
+                          nn::Flatten(),
+                          nn::Linear(32 * 7 * 7, 64),
+                          nn::ReLU(),
+                          nn::Linear(64, classes)};
   if (model == "wide") {
     nn::Sequential layers;
     for (int i = 0; i < 4; ++i) {
@@ -80,7 +94,9 @@ nn::Sequential make_classifier(const std::string& model) {
 
 Batch make_batch(const std::string& model, std::int64_t samples) {
   std::vector<std::int64_t> shape{samples};
-  if (model == "resnet18") {
+  if (model == "cnn") {
+    shape.insert(shape.end(), {1, 28, 28});
+  } else if (model == "resnet18") {
     shape.insert(shape.end(), {3, 32, 32});
   } else {
     shape.push_back(model == "wide" ? wide : pixels);

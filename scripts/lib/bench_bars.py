@@ -150,6 +150,12 @@ def collective_step(results: Results) -> float | None:
     return max((ratio["median"] for ratio in ratios if ratio), default=None)
 
 
+def collective_added(results: Results) -> float | None:
+    """Of the cnn, the worst of 2 and 4 nodes."""
+    ratios = [one.get("added_ratio_to_ddp") for one in results.select(kind="collective", model="cnn")]
+    return max((ratio["median"] for ratio in ratios if ratio), default=None)
+
+
 def engine(name: str, size: int) -> Measure:
     """Of 4 nodes: the throughput in units of Gloo's."""
 
@@ -217,6 +223,7 @@ BARS = (
     Bar("longest wait of a step for the network", 0.0, longest_wait, False, " µs"),
     Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
     Bar("collective: step, of DistributedDataParallel's (the worst)", 1.0, collective_step, False),
+    Bar("collective: what communication adds to a step of the cnn, of DDP's", 0.5, collective_added, False),
     Bar("collective: 100 MB in lent memory, 4 nodes: times Gloo", 3.0, engine("dpwa, lent memory", 100 * MB)),
     Bar("collective: 100 MB in any memory, 4 nodes: times Gloo", 1.3, engine("dpwa", 100 * MB)),
     Bar("collective: 100 MB over TCP, 4 nodes: times Gloo", 1.3, engine("dpwa, TCP", 100 * MB)),

@@ -85,11 +85,16 @@ class Side:
     def run_local(self, count: int) -> None:
         self.local.append(median(self.nodes.times("steps", count, loop="plain")))
 
+    def added(self) -> list[float]:
+        """What communication adds to a step; noise makes it no less than 1 us."""
+        return [max(1.0, step - local) for step, local in zip(self.step, self.local)]
+
     def figures(self, allreduce: list[float]) -> Json:
         hidden = [hidden_share(*window) for window in zip(self.step, self.local, allreduce)]
         return {
             **{"steps": len(self.steps_us), "step_us": quantiles(self.steps_us), "cpu_us": range_of(self.cpu)},
             **{"local_step_us": range_of(self.local), "hidden_share": range_of(hidden)},
+            **{"added_us": range_of(self.added())},
             **{"windows": {"count": len(self.step), "step_us": range_of(self.step)}, "loss": self.loss},
         }
 
@@ -148,14 +153,15 @@ def document_of(
 ) -> Json:
     facts = ours.nodes.facts[-1]
     found: Json = {"kind": "collective", "model": options.model, "parameters": facts["parameters"]}
-    found |= {"bytes": 4 * facts["parameters"], "nodes": options.nodes, "engine": "gloo"}
+    found |= {"bytes": 4 * facts["parameters"], "nodes": options.nodes}
     found |= {"threads": options.threads, "batch": options.batch, "seed": options.seed, "torch": facts["torch"]}
     found |= {"dpwa": ours.figures(allreduce), "allreduce_us": range_of(allreduce)}
     if ddp:
         found["ddp"] = {**ddp.figures(allreduce), "torch": ddp.nodes.facts[-1]["torch"]}
         found["ratio_to_ddp"] = ratios(ours.step, ddp.step)
+        found["added_ratio_to_ddp"] = ratios(ours.added(), ddp.added())
     else:
-        found |= {"ddp": {"absent": absent}, "ratio_to_ddp": None}
+        found |= {"ddp": {"absent": absent}, "ratio_to_ddp": None, "added_ratio_to_ddp": None}
     return found | {"settings": machine_settings(facts)}
 
 
@@ -181,10 +187,12 @@ def lines_of(document: Json) -> list[str]:
         lines.append(f"  step              {spread_text(one['windows']['step_us'], time_text)}, {one['steps']} steps")
         lines.append(f"  processor time    {spread_text(one['cpu_us'], time_text)} a node")
         lines.append(f"  without exchange  {spread_text(one['local_step_us'], time_text)}")
+        lines.append(f"  exchange adds     {spread_text(one['added_us'], time_text)}")
         lines.append(f"  exchange hidden   {spread_text(one['hidden_share'])}")
     lines.append(f"all-reduce alone    {spread_text(document['allreduce_us'], time_text)}")
     if document["ratio_to_ddp"]:
         lines.append(f"collective / DDP    {spread_text(document['ratio_to_ddp'])}")
+        lines.append(f"  what is added     {spread_text(document['added_ratio_to_ddp'])}")
     return lines
 
 

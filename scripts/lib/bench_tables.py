@@ -220,10 +220,12 @@ def collectives(results: Results, brief: bool = False) -> list[str]:
         other = f"absent: {without_folders(ddp['absent'])}" if "absent" in ddp else both(ddp["step_us"])
         hidden = [spread(side.get("hidden_share")) for side in (ours, ddp)]
         cells = [mark + both(ours["step_us"]), other, spread(one["ratio_to_ddp"])]
+        cells.append(spread(one.get("added_ratio_to_ddp")))
         if not brief:
             cells += [time_text(ours["local_step_us"]["median"]), time_text(one["allreduce_us"]["median"]), *hidden]
         rows.append([one["model"], f"{one['bytes'] / MB:.1f} MB", str(one["nodes"]), *cells])
     header = ["", "gradients", "nodes", "step: median / p99", "of DistributedDataParallel", "ratio"]
+    header.append("what communication adds: ratio")
     if not brief:
         header += ["without communication", "all-reduce alone", "hidden", "hidden by DDP"]
     return table(header, rows)

@@ -17,7 +17,7 @@ from lib.bench_statistics import NoiseWatch, range_of, ratios, spread_of
 from lib.bench_step_peers import count_for
 from lib.bench_windows import print_result, spread_text, window_count
 
-MODELS = ("mlp", "resnet18", "wide")
+MODELS = ("cnn", "mlp", "resnet18", "wide")
 LOOPS = {"plain": "plain loop", "blocking": "blocking copy", "exchange": "dpwa", "ddp": "DistributedDataParallel"}
 WARM_UP, FEWEST, MOST = 5, 4, 100_000  # steps
 

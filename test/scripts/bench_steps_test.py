@@ -44,6 +44,8 @@ class Collective(unittest.TestCase):
         self.assertAlmostEqual(document["ratio_to_ddp"]["min"], 0.9)
         self.assertAlmostEqual(document["ratio_to_ddp"]["max"], 1.1)
         self.assertEqual(document["dpwa"]["step_us"]["median"], 100)
+        self.assertEqual(document["dpwa"]["added_us"], {"min": 30, "median": 30, "max": 50})
+        self.assertAlmostEqual(document["added_ratio_to_ddp"]["max"], 1.25)
         self.assertAlmostEqual(document["dpwa"]["hidden_share"]["max"], 0.25)
         self.assertAlmostEqual(document["ddp"]["hidden_share"]["median"], 0)
         self.assertEqual(document["ddp"]["cpu_us"]["max"], 57)
@@ -52,6 +54,7 @@ class Collective(unittest.TestCase):
     def test_steps_without_ddp_say_why_and_have_no_ratio(self) -> None:
         document = self.document(None, "no torch here")
         self.assertEqual((document["ddp"], document["ratio_to_ddp"]), ({"absent": "no torch here"}, None))
+        self.assertIsNone(document["added_ratio_to_ddp"])
         self.assertIn("  absent            no torch here", bench_collective.lines_of(document))
 
     def test_a_noisy_measurement_is_made_again_and_the_last_one_counts(self) -> None:

@@ -74,7 +74,7 @@ class Plans(unittest.TestCase):
             return [one for one in plan if one.command[1] == "collective"]
 
         titles = [one.title for one in found("b", "default", None, "python3")]
-        steps = [f"collective {model}, {nodes} nodes" for model in ("mlp", "resnet18") for nodes in (2, 4)]
+        steps = [f"collective {model}, {nodes} nodes" for model in ("cnn", "mlp", "resnet18") for nodes in (2, 4)]
         self.assertEqual(titles, [*steps, *(f"engines {size}, 4 nodes" for size in ("4 KB", "400 KB", "100 MB"))])
         for one in found("b", "quick", None, "python3"):
             self.assertEqual("--torch-python" in one.command, "--engines" not in one.command)
