@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/lent_tensor.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
@@ -223,6 +224,7 @@ std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
   Flight flight{bucket.getBuffer(), bucket.getGradients(), bucket.getParameters(), {}};
   if (!error_) {
     try {
+      if (!thread_) lend(*group_.c10d(), flight.buffer);  // the first time
       if (group_.size() > 1) bytes_ += thread_ ? 2 * flight.buffer.numel() : flight.buffer.nbytes();
       if (weight_ != 1) flight.buffer.mul_(weight_);
       std::vector<at::Tensor> list{flight.buffer};

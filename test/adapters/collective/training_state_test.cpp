@@ -33,7 +33,15 @@ class Mirror : public c10d::Backend {
   using Done = c10::intrusive_ptr<c10d::Work>;
 
   const std::string getBackendName() const override { return "mirror"; }
-  Done allreduce(std::vector<at::Tensor>&, const c10d::AllreduceOptions&) override {
+  bool supportsTensorAlloc(c10::DeviceIndex) override { return true; }
+  at::Tensor allocateTensor(long size, at::TensorOptions options) override {
+    return lent.emplace_back(torch::empty({size}, options));
+  }
+  Done allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions&) override {
+    const auto holds = [&](const at::Tensor& each) {
+      return each.data_ptr() == tensors[0].data_ptr();
+    };
+    if (std::ranges::any_of(lent, holds)) ++reduced_where_lent;
     return done();
   }
   Done broadcast(std::vector<at::Tensor>&, const c10d::BroadcastOptions&) override {
@@ -45,6 +53,8 @@ class Mirror : public c10d::Backend {
   }
 
   bool broken = false;
+  std::vector<at::Tensor> lent;
+  int reduced_where_lent = 0;  // tensors in that memory
 
  private:
   Done done() const {
@@ -176,6 +186,20 @@ TEST_CASE("at the start of a resumed run all but the source take over the optimi
   CHECK_FALSE(resumed.takes_optimizer(0));
   CHECK(resumed.takes_optimizer(1));
   CHECK_FALSE(plan_sync({{0, none}, {0, none}}).hands_over_optimizer());
+}
+
+TEST_CASE("buckets of gradients lie where the members of the group read them without a copy") {
+  Steps node;
+  Group group(0, 2);
+  node.enter(group);
+  for (int step = 1; step <= 3; ++step) {  // buckets are made anew after the first one
+    node.backward(step);
+    REQUIRE(node.stepper.exchange().tally);
+    CHECK(node.gradient() == step);
+    CHECK(group.engine->mirror->reduced_where_lent == step);
+    node.stepper.end_step(step);
+  }
+  CHECK(group.engine->mirror->lent.size() == 2);
 }
 
 TEST_CASE("the gradients of a step are the mean of all, also in the next group where one fails") {
