@@ -8,7 +8,6 @@ int main(int argc, char** argv) {
                              {"choice", dpwa::bench::make_peer_choice},
                              {"pull", dpwa::bench::make_pull_node},
                              {"raw", dpwa::bench::make_raw_node},
-                             {"all_reduce", dpwa::bench::make_all_reduce},
                              {"store_worker", dpwa::bench::make_store_worker},
                              {"store_server", dpwa::bench::make_store_server}});
 }

@@ -11,7 +11,6 @@ std::unique_ptr<Measurer> make_memory_passes(const Json& job);
 std::unique_ptr<Measurer> make_peer_choice(const Json& job);
 std::unique_ptr<Measurer> make_pull_node(const Json& job);
 std::unique_ptr<Measurer> make_raw_node(const Json& job);
-std::unique_ptr<Measurer> make_all_reduce(const Json& job);
 std::unique_ptr<Measurer> make_store_worker(const Json& job);  // a "pull" is a push and a pull
 std::unique_ptr<Measurer> make_store_server(const Json& job);
 

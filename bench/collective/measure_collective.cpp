@@ -15,6 +15,8 @@
 #include "adapters/collective/engine/rendezvous.h"
 #include "bench/serve.h"
 #include "bench/train/training_node.h"
+#include "dpwa/config/config.h"
+#include "dpwa/security/security.h"
 
 namespace dpwa::bench {
 namespace {
@@ -30,9 +32,10 @@ struct BareGroup {
   }
 };
 
-// Rank 0 hosts the rendezvous at `port` of loopback. Throws collective::CollectiveError.
+// Rank 0 hosts the rendezvous at `port` of loopback. `key_file`: of psk; empty: nothing is
+// encrypted. Throws collective::CollectiveError.
 BareGroup form_bare_group(const std::string& engine, int rank, int size, std::uint16_t port,
-                          bool same_host = true) {
+                          bool same_host = true, const std::string& key_file = {}) {
   constexpr auto patience = std::chrono::seconds(60);
   auto kind = collective::EngineKind::automatic;
   for (const auto& known : collective::known_engines())
@@ -41,6 +44,12 @@ BareGroup form_bare_group(const std::string& engine, int rank, int size, std::ui
   options.rank = rank;
   options.size = size;
   options.same_host = same_host;
+  if (!key_file.empty()) {
+    Config config;
+    config.security.mode = "psk";
+    config.security.key_file = key_file;
+    options.security = make_security(config);
+  }
   auto meeting = rank == 0 ? collective::Rendezvous::listen("127.0.0.1", patience, port)
                            : collective::Rendezvous::connect("127.0.0.1", port, patience);
   BareGroup group{collective::make_engine(kind), nullptr};
@@ -85,12 +94,13 @@ Json some_of(const std::vector<std::int64_t>& times) {
 
 // One rank of a bare all-reduce. Job: {"engine", "nodes", "store_port", "bytes", "seconds", and the
 // "rank"; without one it is that of mpirun; engine dpwa: "lent": the vector lies in memory of the
-// group, "same_host": whether there is such memory}. Facts of rank 0: {"times_ns", "setting"}
+// group, "same_host": whether there is such memory, "key_file": of psk}. Facts of rank 0:
+// {"times_ns", "setting"}
 Json allreduces(const Json& job) {
   at::set_num_threads(1);
   const int rank = rank_of(job);
   const auto group = form_bare_group(job.at("engine"), rank, job.at("nodes"), job.at("store_port"),
-                                     job.value("same_host", true));
+                                     job.value("same_host", true), job.value("key_file", ""));
   const auto count = job.at("bytes").get<std::int64_t>() / 4;
   const auto vector =
       job.value("lent", false)

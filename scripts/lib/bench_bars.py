@@ -227,6 +227,7 @@ BARS = (
     Bar("collective: 100 MB in lent memory, 4 nodes: times Gloo", 3.0, engine("dpwa, lent memory", 100 * MB)),
     Bar("collective: 100 MB in any memory, 4 nodes: times Gloo", 1.3, engine("dpwa", 100 * MB)),
     Bar("collective: 100 MB over TCP, 4 nodes: times Gloo", 1.3, engine("dpwa, TCP", 100 * MB)),
+    Bar("collective: 100 MB over TCP by psk, 4 nodes: times Gloo in plain text", 0.5, engine("dpwa, psk", 100 * MB)),
     Bar("collective: 400 kB, 4 nodes: times Gloo", 10.0, engine("dpwa", 400_000)),
     Bar("collective: 4 kB, 4 nodes: times Gloo", 4.0, engine("dpwa", 4_000)),
     Bar("collective: engine mpi, 100 MB, 4 nodes: times Gloo", 1.25, engine("mpi", 100 * MB)),

@@ -61,13 +61,18 @@ def cluster_file(text: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
+def new_key_file() -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="dpwa-bench-") as folder:
+        path = Path(folder, "cluster.key")
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
+            file.write(f"{secrets.token_hex(32)}\n")
+        yield str(path)
+
+
+@contextlib.contextmanager
 def node_file(settings: NodeSettings, ports: list[int]) -> Iterator[str]:
     """The cluster file of nodes that pull, and with psk a key for the length of the run."""
     with contextlib.ExitStack() as stack:
         if settings.security == "psk" and not settings.key_file:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dpwa-bench-"))
-            path = Path(folder, "cluster.key")
-            with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w", encoding="ascii") as file:
-                file.write(f"{secrets.token_hex(32)}\n")
-            settings = NodeSettings(**{**vars(settings), "key_file": str(path)})
+            settings = NodeSettings(**{**vars(settings), "key_file": stack.enter_context(new_key_file())})
         yield stack.enter_context(cluster_file(cluster_text(settings, ports)))

@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 
+from lib.bench_cluster import new_key_file
 from lib.bench_options import Failure
 from lib.bench_processes import Json, Process, closing, machine_settings, program, say
 from lib.bench_results import time_text
@@ -41,7 +42,10 @@ class Engine:
 
 
 # Beside "dpwa" itself, whose vector lies in memory of the program.
-FORMS = {"dpwa, lent memory": {"lent": True}, "dpwa, TCP": {"same_host": False}}
+FORMS = {
+    **{"dpwa, lent memory": {"lent": True}, "dpwa, TCP": {"same_host": False}},
+    "dpwa, psk": {"same_host": False, "key_file": ""},  # of a key of the measurement
+}
 
 
 def commands(engine: str, job: Json, nodes: int) -> list[list[str]]:
@@ -75,6 +79,11 @@ def window(of: Engine, options: argparse.Namespace) -> Json:
 
 
 def measure(options: argparse.Namespace) -> Json:
+    with new_key_file() as key_file:
+        return measure_with(options, key_file)
+
+
+def measure_with(options: argparse.Namespace, key_file: str) -> Json:
     for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
         os.environ.setdefault(name, "1")
     asked = Process([program("dpwa-measure-collective")], {"kind": "engines"})
@@ -82,7 +91,8 @@ def measure(options: argparse.Namespace) -> Json:
         facts = asked.receive()
     engines = [Engine(**one) for one in facts["engines"]]
     own = next(place for place, engine in enumerate(engines) if engine.name == "dpwa")
-    engines[own + 1 : own + 1] = [Engine(name, "", engine="dpwa", job=job) for name, job in FORMS.items()]
+    forms = {name: {**job, "key_file": key_file} if "key_file" in job else job for name, job in FORMS.items()}
+    engines[own + 1 : own + 1] = [Engine(name, "", engine="dpwa", job=job) for name, job in forms.items()]
     for engine in engines:
         if engine.name == "mpi" and not engine.absent and not shutil.which("mpirun"):
             engine.absent = "there is no mpirun"

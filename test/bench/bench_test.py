@@ -261,7 +261,7 @@ class Collective(unittest.TestCase):
             self.skipTest("needs LibTorch")
         data = document("collective", "--engines", "--bytes", "1MB", *BRIEFLY)
         engines = {one["name"]: one for one in data["engines"]}
-        self.assertEqual(set(engines), {"dpwa", "dpwa, lent memory", "dpwa, TCP", "gloo", "nccl", "mpi"})
+        self.assertEqual(set(engines), {"dpwa", "dpwa, lent memory", "dpwa, TCP", "dpwa, psk", "gloo", "nccl", "mpi"})
         for one in engines.values():
             if "absent" in one:
                 self.assertTrue(one["absent"])
