@@ -239,9 +239,11 @@ TEST_CASE("stopping does not wait for a pull from a silent peer") {
   boost::asio::ip::tcp::acceptor silent(io, {boost::asio::ip::address_v4::loopback(), ports[1]});
   Config config = test::loopback_config(ports, 0);
   config.gossip.start_wait = 50ms;
-  config.gossip.timeout = 1h;  // CTest waits for less
+  config.gossip.timeout = 200ms;
   VectorNode node(config, 8);
   node.gossip().start();
+  config.gossip.timeout = 1h;  // CTest waits for less
+  node.gossip().reload(config);
   node.gossip().update_send([] { return 1.0; });
   node.gossip().leave();
 }
