@@ -1,27 +1,14 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
 #include <utility>
 
-#include "dpwa/config/config.h"
+#include "dpwa/config/place.h"
 
 namespace dpwa {
-
-// A node among those that train together.
-struct Place {
-  std::size_t rank = 0;  // below size
-  std::size_t size = 1;
-};
-
-// From the cluster file: the position in `nodes`. A configuration without `self` has one node.
-inline Place place_in_file(const Config& config) {
-  if (config.self.empty()) return {};
-  return {config.self_index(), config.nodes.size()};
-}
 
 // Held by a training loop while it adds up the gradients of several batches (Adapter::accumulate).
 class Accumulation {

@@ -61,7 +61,8 @@ CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& mo
         std::min<Duration>(config_.gossip.start_wait, config_.collective.start_wait / 2);
     gossip_ = std::make_unique<Gossip>(patient, *parameters_);
   }
-  starter_.emplace(config_, model, transfer_, stepper_, gossip_.get());
+  starter_.emplace(config_, collective::connector_of(config_).engine, model, transfer_, stepper_,
+                   gossip_.get());
 }
 
 CollectiveAdapter::~CollectiveAdapter() {
@@ -84,8 +85,8 @@ void CollectiveAdapter::start() {
     endpoint_ = group::group_endpoint(config_, inbox_);
     endpoint_->start(config_.collective.start_wait);
   }
-  group_session_ = std::make_unique<collective::GroupSession>(config_, endpoint().local(), inbox_,
-                                                              starter_->terms());
+  group_session_ = std::make_unique<collective::GroupSession>(
+      config_, endpoint().local(), inbox_, starter_->terms(), collective::connector_of(config_));
   phase_ = Phase::together;
   try {
     guarded([&] { starter_->first(*group_session_, until); });
@@ -234,7 +235,7 @@ StepReport CollectiveAdapter::update_wait(const torch::Tensor& loss) {
 
 void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
   if (!transfer_.is_to_compare()) return;
-  collective::ProcessGroup& group = group_session_->group();
+  collective::ProcessGroup& group = collective::process_group(*group_session_);
   group_session_->watch().begin_wait("comparing optimizers");
   try {
     transfer_.compare(group, optimizer);
@@ -256,7 +257,7 @@ void CollectiveAdapter::compare(torch::optim::Optimizer* optimizer) {
 void CollectiveAdapter::between_steps() {
   starter_->take_place(*group_session_);
   try {
-    transfer_.hand_over_program(group_session_->group());
+    transfer_.hand_over_program(collective::process_group(*group_session_));
   } catch (const CollectiveError& error) {
     if (!collective::may_go_on(error)) starter_->give_up(*group_session_, error);
     return;  // the next exchange will find it
@@ -337,7 +338,7 @@ void CollectiveAdapter::run_out() {
 
 void CollectiveAdapter::take_final_model() {
   const at::NoGradGuard no_grad;
-  collective::Operations operations(group_session_->group());
+  collective::Operations operations(collective::process_group(*group_session_));
   group_session_->watch().begin_wait("the model of the last node at work");
   if (const auto rank = stepper_.last_at_work())
     operations.broadcast({"the model", flat_.memory()}, *rank);

@@ -6,12 +6,12 @@
 #include <string>
 
 #include "adapters/adapter.h"
-#include "adapters/collective/group_session.h"
 #include "adapters/collective/starter.h"
 #include "adapters/collective/state_transfer.h"
 #include "adapters/collective/stepper.h"
 #include "adapters/common/flat_parameters.h"
 #include "adapters/common/loss_reader.h"
+#include "dpwa/collective/group_session.h"
 #include "dpwa/config/config.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/group/group_handler.h"

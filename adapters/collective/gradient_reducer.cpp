@@ -17,7 +17,7 @@
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <utility>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/lent_tensor.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/common/graph_capture.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "adapters/collective/engine/signature.h"
-#include "adapters/collective/terms.h"
 #include "adapters/torch_types.h"
+#include "dpwa/collective/signature.h"
+#include "dpwa/collective/terms.h"
 
 namespace dpwa::collective {
 

@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/collective/engine/signature.h"
+#include "dpwa/collective/signature.h"
 
 namespace dpwa::collective {
 namespace {

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/model_terms.h"
-#include "adapters/collective/terms.h"
 #include "dpwa/base/stop_signal.h"
+#include "dpwa/collective/agreement.h"
+#include "dpwa/collective/terms.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/text.h"
 #include "dpwa/log/log.h"
@@ -38,14 +38,14 @@ std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));
 }
 
-Starter::Starter(const Config& config, const torch::nn::Module& model, StateTransfer& transfer,
-                 Stepper& stepper, Gossip* gossip)
+Starter::Starter(const Config& config, const std::string& engine, const torch::nn::Module& model,
+                 StateTransfer& transfer, Stepper& stepper, Gossip* gossip)
     : config_(config),
       model_(model),
       transfer_(transfer),
       stepper_(stepper),
       gossip_(gossip),
-      settings_(file_terms(config)),
+      settings_(file_terms(config, engine)),
       place_(place_in_file(config)) {
   std::ranges::copy(config::shared_settings(config, "collective"), std::back_inserter(settings_));
 }
@@ -197,7 +197,7 @@ void Starter::drop(GroupSession& session) {
 void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   const bool newcomer = formed.newcomer;
   session.take_up(std::move(formed));
-  const ProcessGroup& group = session.group();
+  const ProcessGroup& group = process_group(session);
   RankWatch& watch = session.watch();
   watch.begin_wait("comparing models");
   std::vector<MemberState> members;

@@ -4,14 +4,14 @@
 #include <stdexcept>
 #include <string>
 
-#include "adapters/adapter_types.h"
-#include "adapters/collective/engine/signature.h"
-#include "adapters/collective/group_session.h"
 #include "adapters/collective/state_transfer.h"
 #include "adapters/collective/stepper.h"
 #include "adapters/torch_types.h"
 #include "dpwa/base/settings.h"
+#include "dpwa/collective/group_session.h"
+#include "dpwa/collective/signature.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/place.h"
 #include "dpwa/gossip/gossip.h"
 
 namespace dpwa::collective {
@@ -31,9 +31,10 @@ enum class Phase { made, together, apart, left };
 // compare what they must have in common, and get one state. One (training) thread.
 class Starter {
  public:
-  // These outlive it. `gossip`: of a node that may train apart; null: it may not.
-  Starter(const Config& config, const torch::nn::Module& model, StateTransfer& transfer,
-          Stepper& stepper, Gossip* gossip);
+  // These outlive it. `engine`: its name. `gossip`: of a node that may train apart; null: it may
+  // not.
+  Starter(const Config& config, const std::string& engine, const torch::nn::Module& model,
+          StateTransfer& transfer, Stepper& stepper, Gossip* gossip);
 
   // A setting that must be the same on all nodes.
   void require_same(const std::string& what, const std::string& value) {

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <utility>
 
-#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/model_terms.h"
 #include "adapters/common/training_state.h"
 #include "dpwa/base/random.h"
+#include "dpwa/collective/agreement.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/signature.h"
 #include "adapters/collective/state_sync.h"
 #include "adapters/common/flat_parameters.h"
 #include "adapters/torch_types.h"
+#include "dpwa/collective/signature.h"
 
 namespace dpwa::collective {
 

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/collective/agreement.h"
 
 namespace dpwa::collective {
 

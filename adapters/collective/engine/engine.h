@@ -2,15 +2,13 @@
 
 #include <c10/util/intrusive_ptr.h>
 
-#include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <vector>
 
+#include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 
 namespace c10d {
@@ -18,42 +16,10 @@ class ProcessGroup;
 class Store;
 }  // namespace c10d
 
-namespace dpwa {
-class Security;
-}
-
 namespace dpwa::collective {
 
 // automatic: the project's own.
 using EngineKind = CollectiveEngine;
-
-// One member's view of a group that is to be formed.
-struct GroupOptions {
-  int rank = 0;
-  int size = 1;
-  // Counts the groups of a run: members of different epochs never form one group.
-  std::uint64_t epoch = 0;
-  // A hash of the members: processes that were given different members never form one group either.
-  std::uint64_t members = 0;
-  // By rank, for messages: the program's names of the members. Empty: they have only ranks.
-  std::vector<std::string> names;
-  // Where this node listens for its peers: the host name or address that they use. Neither
-  // environment variables nor interfaces are looked at.
-  std::string own_address = "127.0.0.1";
-  // Of connections that the engine encrypts; null: none are.
-  std::shared_ptr<const Security> security;
-  // Whether members of one host may share memory.
-  bool same_host = true;
-  // Ends forming early.
-  std::stop_token stop{};
-  // How long forming waits for the last member and for all connections.
-  std::chrono::milliseconds form_timeout{30'000};
-  // How long an operation waits for one message of a peer before it fails.
-  std::chrono::milliseconds timeout{300'000};
-  // Called once, on a thread of the engine, when the group is broken: a member, perhaps this one,
-  // has ended or aborted. It must return soon, must not call the group, and must not throw.
-  std::function<void()> on_broken;
-};
 
 // A group as an engine has connected it.
 struct Connection {

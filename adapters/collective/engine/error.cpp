@@ -15,14 +15,6 @@ Failure kind_of(const std::string& message) {
 
 }  // namespace
 
-CollectiveError::CollectiveError(Failure failure, const std::string& operation,
-                                 const std::string& engine, const std::string& reason)
-    : std::runtime_error(operation + " (engine " + engine + "): " + reason),
-      failure_(failure),
-      operation_(operation),
-      engine_(engine),
-      reason_(reason) {}
-
 std::string plain_reason(const std::string& message) {
   std::string text = message.substr(0, message.find('\n'));
   if (text.starts_with("[/")) {  // [file:line] of the engine's build

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/collective/engine/agreement.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/collective/agreement.h"
 
 namespace dpwa::collective {
 

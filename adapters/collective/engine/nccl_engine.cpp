@@ -15,7 +15,7 @@
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/signature.h"
+#include "dpwa/collective/signature.h"
 
 namespace dpwa::collective::nccl_engine {
 

@@ -14,9 +14,10 @@
 #include <numeric>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/collective/agreement.h"
 
 namespace dpwa::collective {
 

@@ -1,76 +1,20 @@
 #include "adapters/collective/engine/process_group.h"
 
+#include <ATen/ops/empty.h>
+
 #include <atomic>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <list>
+#include <cstring>
 #include <memory>
-#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
 
-#include "dpwa/base/thread_failure.h"
-#include "dpwa/base/thread_name.h"
-#include "dpwa/base/threads.h"
+#include "adapters/collective/engine/error.h"
+#include "adapters/collective/engine/exchange.h"
+#include "dpwa/base/aside.h"
 
 namespace dpwa::collective {
-namespace {
-
-constexpr std::chrono::seconds patience_at_the_end(2);
-constexpr std::chrono::milliseconds between_looks(5);
-
-// Never destroyed: static objects of a program may end groups after main().
-class Leftovers {
- public:
-  // The process ends: later work is waited for at once.
-  void end() {
-    const MutexLock lock(mutex_);
-    ended_ = true;
-    wait();
-  }
-
-  void run(std::function<void()> work) {
-    const MutexLock lock(mutex_);
-    threads_.remove_if([](const Aside& aside) { return aside.done->load(); });
-    auto done = std::make_shared<std::atomic<bool>>(false);
-    threads_.push_back({done, std::jthread([work = std::move(work), done]() mutable {
-                          run_or_end("a thread of the engine", work);
-                          work = nullptr;
-                          done->store(true);
-                        })});
-    name_thread("dpwa-aside", threads_.back().thread.native_handle());
-    if (ended_) wait();
-  }
-
- private:
-  struct Aside {
-    std::shared_ptr<std::atomic<bool>> done;
-    std::jthread thread;
-  };
-  // Work that is stuck in the engine, after a lost wake-up, ends with the process.
-  void wait() DPWA_REQUIRES(mutex_) {
-    const auto until = std::chrono::steady_clock::now() + patience_at_the_end;
-    for (Aside& aside : threads_) {
-      while (!aside.done->load() && std::chrono::steady_clock::now() < until)
-        std::this_thread::sleep_for(between_looks);
-      if (!aside.done->load()) aside.thread.detach();
-    }
-    threads_.clear();
-  }
-
-  Mutex mutex_;
-  bool ended_ DPWA_GUARDED_BY(mutex_) = false;
-  std::list<Aside> threads_ DPWA_GUARDED_BY(mutex_);
-};
-
-Leftovers& leftovers() {
-  static Leftovers& all = *new Leftovers;
-  return all;
-}
-
-}  // namespace
 
 std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> engine,
                                                  const c10::intrusive_ptr<c10d::Store>& store,
@@ -95,8 +39,8 @@ std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> e
 
 ProcessGroup::ProcessGroup(std::shared_ptr<const Engine> engine, const GroupOptions& options,
                            Connection connection, std::shared_ptr<const std::atomic<bool>> broken)
-    : engine_(std::move(engine)),
-      options_(options),
+    : StepGroup(options),
+      engine_(std::move(engine)),
       connection_(std::move(connection)),
       broken_(std::move(broken)) {}
 
@@ -157,9 +101,13 @@ void ProcessGroup::run(const std::string& what, const std::function<void()>& ope
   }
 }
 
-void finish_aside(std::function<void()> work) {
-  [[maybe_unused]] static const int registered = std::atexit([] { leftovers().end(); });
-  leftovers().run(std::move(work));
+// Through tensors, because an operation of a broken group may be left running (bounded_wait).
+void ProcessGroup::gather(std::span<const std::byte> own, std::span<std::byte> all) const {
+  const at::Tensor sent = at::empty({static_cast<std::int64_t>(own.size())}, at::kByte);
+  const at::Tensor received = at::empty({static_cast<std::int64_t>(all.size())}, at::kByte);
+  std::memcpy(sent.mutable_data_ptr(), own.data(), own.size());
+  gather_equal(*this, received, sent);
+  std::memcpy(all.data(), received.const_data_ptr(), all.size());
 }
 
 void ignore_sigpipe() {

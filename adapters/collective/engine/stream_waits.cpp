@@ -2,7 +2,7 @@
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 
 namespace dpwa::collective {
 

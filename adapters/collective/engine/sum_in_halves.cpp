@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/tensor_form.h"
 
 namespace dpwa::collective {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/engine/agreement.h"
+#include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/stream_waits.h"

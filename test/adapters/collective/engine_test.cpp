@@ -11,8 +11,8 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/signature.h"
 #include "adapters/collective/engine/tensor_form.h"
+#include "dpwa/collective/signature.h"
 #include "test/adapters/collective/ranks.h"
 #include "test/adapters/doctest_with_torch.h"
 

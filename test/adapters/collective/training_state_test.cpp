@@ -293,7 +293,7 @@ TEST_CASE(
   config.nodes.emplace_back();
   config.nodes.back().name = "a";
   config.self = "a";
-  Starter starter(config, *node.layer, node.transfer, stepper, nullptr);
+  Starter starter(config, "dpwa", *node.layer, node.transfer, stepper, nullptr);
   starter.require_same("--seed", "1");
   const Signature question = starter.question();
   REQUIRE(question.entries.size() >= 3);

@@ -5,12 +5,12 @@
 #include <string>
 #include <thread>
 
-#include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/group_members.h"
-#include "adapters/collective/group_notes.h"
-#include "adapters/collective/lateness.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/base/usual_time.h"
+#include "dpwa/collective/group_members.h"
+#include "dpwa/collective/group_notes.h"
+#include "dpwa/collective/lateness.h"
+#include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
 
@@ -24,7 +24,7 @@ class RankWatch {
  public:
   // All outlive it. `waits`: those of the run so far; it alone uses them while it lives.
   RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board, UsualTime& waits,
-            const GroupMembers& membership, std::shared_ptr<ProcessGroup> group);
+            const GroupMembers& membership, std::shared_ptr<StepGroup> group);
   ~RankWatch();
   RankWatch(const RankWatch&) = delete;
   RankWatch& operator=(const RankWatch&) = delete;
@@ -43,7 +43,7 @@ class RankWatch {
 
   group::GroupNode& node_;
   NoticeBoard& board_;
-  const std::shared_ptr<ProcessGroup> group_;
+  const std::shared_ptr<StepGroup> group_;
   const GroupMembers membership_;
   Lateness lateness_;  // of the thread
   mutable Mutex mutex_;

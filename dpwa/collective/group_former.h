@@ -8,27 +8,26 @@
 #include <string>
 #include <thread>
 
-#include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/group_members.h"
-#include "adapters/collective/group_notes.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/collective/group_members.h"
+#include "dpwa/collective/group_notes.h"
+#include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {
 
-struct Attempt;
-
-// Forms the process groups of c10d that the views ask for (members/view_engine.h): one for the
+// Forms the groups that the views ask for (members/view_engine.h): one for the
 // processes of the latest view, when this node has no usable one, or beside the one that it has,
-// when another node joins. They meet at a SessionStore. On a thread of its own; used by the
+// when another node joins. The members meet over the entries of
+// their node. On a thread of its own; used by the
 // training thread.
 class GroupFormer {
  public:
-  // All outlive it.
-  GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node,
-              NoticeBoard& board);
+  // All but the connector outlive it.
+  GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node, NoticeBoard& board,
+              Connector connector);
   ~GroupFormer();
   GroupFormer(const GroupFormer&) = delete;
   GroupFormer& operator=(const GroupFormer&) = delete;
@@ -38,7 +37,7 @@ class GroupFormer {
 
   struct Formed {
     GroupMembers membership;
-    std::shared_ptr<ProcessGroup> group;
+    std::shared_ptr<StepGroup> group;
     bool newcomer = false;  // to a run that is under way, or at its start
   };
   // The number of the group that waits to be taken; 0: none.
@@ -59,6 +58,7 @@ class GroupFormer {
 
  private:
   using State = group::GroupNode::State;
+  struct Attempt;
 
   void work();
   void look();
@@ -78,7 +78,7 @@ class GroupFormer {
   LocalProcess& local_;
   group::GroupNode& node_;
   NoticeBoard& board_;
-  const std::shared_ptr<const Engine> engine_;
+  const Connector connector_;
   // Of the thread:
   std::shared_ptr<Attempt> attempt_;
   std::uint64_t used_ = 0;  // the number of the last group that was tried
@@ -96,7 +96,7 @@ class GroupFormer {
   bool seeks_ DPWA_GUARDED_BY(mutex_) = false;
   // The group that the training thread uses, while it does.
   GroupMembers current_ DPWA_GUARDED_BY(mutex_);
-  std::weak_ptr<ProcessGroup> current_group_ DPWA_GUARDED_BY(mutex_);
+  std::weak_ptr<StepGroup> current_group_ DPWA_GUARDED_BY(mutex_);
   std::optional<Formed> formed_ DPWA_GUARDED_BY(mutex_);
   std::string minority_ DPWA_GUARDED_BY(mutex_);
   std::string stranger_ DPWA_GUARDED_BY(mutex_);
@@ -105,5 +105,8 @@ class GroupFormer {
   std::string missing_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;
 };
+
+// Why no group has formed, as the text of an error.
+std::string not_together(const std::string& problem);
 
 }  // namespace dpwa::collective

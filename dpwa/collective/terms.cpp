@@ -1,9 +1,8 @@
-#include "adapters/collective/terms.h"
+#include "dpwa/collective/terms.h"
 
 #include <chrono>
 #include <cstddef>
 
-#include "adapters/collective/engine/engine.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/random.h"
 #include "dpwa/config/names.h"
@@ -19,13 +18,13 @@ constexpr std::size_t longest_list = 200;  // bytes of a list of names that is s
 
 }  // namespace
 
-Settings file_terms(const Config& config) {
+Settings file_terms(const Config& config, const std::string& engine) {
   std::string names;
   for (const NodeEntry& node : config.nodes) names += (names.empty() ? "" : ", ") + node.name;
   if (names.size() > longest_list)
     names = std::to_string(config.nodes.size()) + " names, hash " + std::to_string(hash_of(names));
   return {{nodes_of_file, names},
-          {engine_of_node, make_engine(config.collective.engine)->name()},
+          {engine_of_node, engine},
           {policy_of_node,
            config::name_in(config::on_lost_rank_words, config.collective.on_lost_rank)}};
 }

@@ -11,9 +11,9 @@ namespace dpwa::collective {
 
 // Terms: settings that must be the same on all nodes of a group.
 
-// The nodes of the file in their order, which determines their ranks, and the engine that connects
-// them. They come first: nodes that differ in these cannot form a group at all.
-Settings file_terms(const Config& config);
+// The nodes of the file in their order, which determines their ranks, and the name of the engine
+// that connects them. They come first: nodes that differ in these cannot form a group at all.
+Settings file_terms(const Config& config, const std::string& engine);
 
 // Nodes that keep a group from forming, with reasons, as in "'w2' (not running)"; empty: none.
 std::string missing_in(const group::GroupNode::State& state);

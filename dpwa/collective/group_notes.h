@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "adapters/collective/group_members.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/collective/group_members.h"
 
 namespace dpwa {
 class StatusNotes;

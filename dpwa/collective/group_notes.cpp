@@ -1,4 +1,4 @@
-#include "adapters/collective/group_notes.h"
+#include "dpwa/collective/group_notes.h"
 
 #include <nlohmann/json.hpp>
 

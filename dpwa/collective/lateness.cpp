@@ -1,4 +1,4 @@
-#include "adapters/collective/lateness.h"
+#include "dpwa/collective/lateness.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,18 +1,20 @@
-#include "adapters/collective/group_former.h"
+#include "dpwa/collective/group_former.h"
 
 #include <chrono>
 #include <exception>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/gathering.h"
-#include "adapters/collective/terms.h"
+#include "dpwa/base/aside.h"
 #include "dpwa/base/backoff.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
+#include "dpwa/collective/error.h"
+#include "dpwa/collective/terms.h"
 #include "dpwa/config/text.h"
 #include "dpwa/net/host_names.h"
 #include "dpwa/net/local_process.h"
@@ -45,21 +47,65 @@ std::string words_for(const GroupMembers& group) {
   return "group " + std::to_string(group.view) + " of " + config::joined(names_of(group));
 }
 
+using Form = decltype(Connector::form);
+
 std::uint64_t hash_of_group(const group::GroupNode::State& state, const GroupMembers& group) {
   return derive_seed(state.view.digest(), {group.number()});
 }
 
 }  // namespace
 
+// One attempt to form a group, on a thread that is never waited for.
+struct GroupFormer::Attempt {
+  GroupMembers members;
+  bool newcomer = false;
+  std::stop_source stop;
+  Mutex mutex;
+  bool done DPWA_GUARDED_BY(mutex) = false;
+  std::unique_ptr<StepGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
+  std::string problem DPWA_GUARDED_BY(mutex);
+  bool hopeless DPWA_GUARDED_BY(mutex) = false;  // the next one fails in the same way
+
+  void run(const Form& form, GroupOptions options,
+           const std::shared_ptr<group::SharedEntries>& entries);
+};
+
+void GroupFormer::Attempt::run(const Form& form, GroupOptions options,
+                               const std::shared_ptr<group::SharedEntries>& entries) {
+  std::unique_ptr<StepGroup> result;
+  std::string why;
+  bool never = false;
+  // NCCL connects with the first operation: a group that breaks ends its wait for that.
+  options.stop = stop.get_token();
+  options.on_broken = [source = stop]() mutable { source.request_stop(); };
+  try {
+    result = form(options, entries);
+  } catch (const CollectiveError& error) {
+    why = error.reason();
+    never = error.failure() == Failure::mismatch;  // of all members, as they see it
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  const MutexLock lock(mutex);
+  group = std::move(result);
+  problem = why;
+  hopeless = never;
+  done = true;
+}
+
+std::string not_together(const std::string& problem) {
+  return "the nodes do not come together" + (problem.empty() ? "" : ": " + problem);
+}
+
 GroupFormer::GroupFormer(const Config& config, LocalProcess& local, group::GroupNode& node,
-                         NoticeBoard& board)
+                         NoticeBoard& board, Connector connector)
     : config_(config),
       local_(local),
       node_(node),
       board_(board),
-      engine_(make_engine(config.collective.engine)),
+      connector_(std::move(connector)),
       begun_(SteadyClock::now()) {
-  board_.change([this](GroupNotes& notes) { notes.engine = engine_->name(); });
+  board_.change([this](GroupNotes& notes) { notes.engine = connector_.engine; });
   thread_ = start_background_thread(
       [this] { run_or_end("the thread that forms groups", [this] { work(); }); });
 }
@@ -236,7 +282,7 @@ void GroupFormer::tell_of_strangers(const State& state) {
 // A group that the views have left behind: the training thread gets an error from it.
 void GroupFormer::drop_stale(const State& state) {
   std::optional<Formed> dropped;  // ends outside of the lock
-  std::shared_ptr<ProcessGroup> current;
+  std::shared_ptr<StepGroup> current;
   std::optional<int> lost;
   {
     const MutexLock lock(mutex_);
@@ -279,7 +325,7 @@ void GroupFormer::pursue(const State& state, const GroupMembers& wanted) {
   if (attempt_) return;
   if (wanted.number() <= used_) return ask_for_view(state);
   // One that joins does not know whether the others form this group, or first one without it.
-  const bool waits = !state.view.votes(state.self) && !engine_->has_members();
+  const bool waits = !state.view.votes(state.self) && !connector_.has_members;
   if (waits && !node_.entries()->others_have_come(hash_of_group(state, wanted))) return;
   begin(state, wanted);
 }
@@ -311,8 +357,8 @@ void GroupFormer::begin(const State& state, const GroupMembers& members) {
   attempt->members = members;
   const members::Member* const own = state.view.member(state.self);
   attempt->newcomer = own->joining || board_.read().formed.view == 0;
-  finish_aside([attempt, engine = engine_, options, entries = node_.entries()] {
-    attempt->run(engine, options, entries);
+  finish_aside([attempt, form = connector_.form, options, entries = node_.entries()] {
+    attempt->run(form, options, entries);
   });
   attempt_ = std::move(attempt);
   used_ = members.number();
@@ -328,7 +374,7 @@ void GroupFormer::drop_attempt() {
 // Takes the result of the attempt.
 void GroupFormer::harvest() {
   if (!attempt_) return;
-  std::unique_ptr<ProcessGroup> group;
+  std::unique_ptr<StepGroup> group;
   std::string problem;
   bool hopeless = false;
   {
@@ -350,8 +396,8 @@ void GroupFormer::harvest() {
   failures_ = 0;
   const MutexLock lock(mutex_);
   formed_ = Formed{attempt->members, std::move(group), attempt->newcomer};
-  if (!engine_->setting().empty())
-    log(LogLevel::info, "collective", "engine " + engine_->name() + ": " + engine_->setting());
+  if (!connector_.setting.empty())
+    log(LogLevel::info, "collective", "engine " + connector_.engine + ": " + connector_.setting);
   changed_.notify_all();
 }
 

@@ -1,4 +1,4 @@
-#include "adapters/collective/rank_watch.h"
+#include "dpwa/collective/rank_watch.h"
 
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ constexpr Duration warn_after = std::chrono::seconds(10);
 
 RankWatch::RankWatch(const Config& config, group::GroupNode& node, NoticeBoard& board,
                      UsualTime& waits, const GroupMembers& membership,
-                     std::shared_ptr<ProcessGroup> group)
+                     std::shared_ptr<StepGroup> group)
     : node_(node),
       board_(board),
       group_(std::move(group)),

@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/signature.h"
+#include "dpwa/collective/signature.h"
 
 #include <algorithm>
 #include <string_view>

@@ -8,38 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/signature.h"
-
-namespace dpwa::collective {
-
-// Compares the next operation of all members before it begins: one all-gather of 32 bytes each, and
-// one of the texts if these differ. Throws CollectiveError (mismatch) on every member with the same
-// sentence; the group can continue. All members call it, or none.
-//
-// `payload`: a number that is exchanged as well. Returns the payloads of all ranks; 0 for members
-// that have joined, which are not compared.
-std::vector<std::int64_t> agree(const ProcessGroup& group, const Signature& mine,
-                                std::int64_t payload = 0);
-
-// The operation in which a joined member takes part: the counterpart of the others' agree().
-struct Announced {
-  std::string text;                    // the signature of those at work; empty: all have joined
-  std::vector<std::int64_t> payloads;  // 0 for those that have joined
-  int last = 0;                        // once all have joined: the lowest rank of the last to do so
-};
-
-// `answered`: how often this member has called it since it joined. Throws as agree() does if the
-// members at work do not agree.
-Announced agree_as_joined(const ProcessGroup& group, std::int64_t answered);
-
-// Throws CollectiveError (mismatch) if a payload is 0, which means that the member has joined. For
-// operations in which joined members cannot take part. The payloads are those of rank `first` on.
-void require_at_work(const ProcessGroup& group, const std::string& operation,
-                     const std::vector<std::int64_t>& payloads, int first = 0);
-
-}  // namespace dpwa::collective
 
 namespace c10d {
 class Work;

@@ -1,4 +1,4 @@
-#include "adapters/collective/group_session.h"
+#include "dpwa/collective/group_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/terms.h"
 #include "dpwa/base/stop_signal.h"
+#include "dpwa/collective/terms.h"
 
 namespace dpwa::collective {
 namespace {
@@ -21,11 +21,12 @@ constexpr std::chrono::milliseconds between_news(20);
 }  // namespace
 
 GroupSession::GroupSession(const Config& config, LocalProcess& local,
-                           std::shared_ptr<group::Inbox> inbox, Settings terms)
+                           std::shared_ptr<group::Inbox> inbox, Settings terms, Connector connector)
     : config_(config),
       board_(local.notes, config.self_index()),
-      node_(config, local, std::move(inbox), std::move(terms), file_terms(config).size()),
-      former_(config, local, node_, board_) {}
+      node_(config, local, std::move(inbox), std::move(terms),
+            file_terms(config, connector.engine).size()),
+      former_(config, local, node_, board_, std::move(connector)) {}
 
 GroupSession::~GroupSession() {
   drop();

@@ -1,4 +1,4 @@
-#include "adapters/collective/group_members.h"
+#include "dpwa/collective/group_members.h"
 
 #include <algorithm>
 

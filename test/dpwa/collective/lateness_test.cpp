@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/group_members.h"
-#include "adapters/collective/lateness.h"
-#include "adapters/collective/terms.h"
+#include "dpwa/collective/group_members.h"
+#include "dpwa/collective/lateness.h"
+#include "dpwa/collective/terms.h"
 
 namespace dpwa::collective {
 namespace {
@@ -86,7 +86,7 @@ TEST_CASE("a short list of nodes is shown, a long one as a number, and both in t
     config.nodes.emplace_back();
     config.nodes.back().name = name;
   }
-  const Settings two = file_terms(config);
+  const Settings two = file_terms(config, "dpwa");
   CHECK(two == Settings{{"nodes of the cluster file", "b, a"},
                         {"engine of backend collective", "dpwa"},
                         {"collective.on_lost_rank", "stop"}});
@@ -94,11 +94,11 @@ TEST_CASE("a short list of nodes is shown, a long one as a number, and both in t
     config.nodes.emplace_back();
     config.nodes.back().name = "node" + std::to_string(i);
   }
-  const Settings many = file_terms(config);
+  const Settings many = file_terms(config, "dpwa");
   CHECK(many.front().second.size() < 64);
   CHECK(many.front().second.starts_with("502 names"));
   std::swap(config.nodes[100], config.nodes[101]);
-  CHECK(file_terms(config) != many);
+  CHECK(file_terms(config, "dpwa") != many);
 }
 
 namespace {

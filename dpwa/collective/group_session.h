@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "adapters/adapter_types.h"
-#include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/group_former.h"
-#include "adapters/collective/group_members.h"
-#include "adapters/collective/group_notes.h"
-#include "adapters/collective/rank_watch.h"
 #include "dpwa/base/settings.h"
+#include "dpwa/collective/group_former.h"
+#include "dpwa/collective/group_members.h"
+#include "dpwa/collective/group_notes.h"
+#include "dpwa/collective/rank_watch.h"
+#include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/place.h"
 #include "dpwa/group/group_node.h"
 #include "dpwa/net/local_process.h"
 
@@ -24,13 +24,13 @@ class GroupSession {
  public:
   // `config` and `local` outlive it. `inbox`: that of a handler of the server.
   GroupSession(const Config& config, LocalProcess& local, std::shared_ptr<group::Inbox> inbox,
-               Settings terms);
+               Settings terms, Connector connector);
   ~GroupSession();
 
   bool together() const { return group_ != nullptr; }
   // While together.
-  ProcessGroup& group() { return *group_; }
-  const ProcessGroup& group() const { return *group_; }
+  StepGroup& group() { return *group_; }
+  const StepGroup& group() const { return *group_; }
   RankWatch& watch() { return *watch_; }
   Place place() const;
   const std::string& name_of(int rank) const;
@@ -68,7 +68,7 @@ class GroupSession {
   GroupMembers membership_;
   GroupMembers before_;     // of the last group
   std::uint64_t view_ = 0;  // the number of the one in which the last step was completed
-  std::shared_ptr<ProcessGroup> group_;
+  std::shared_ptr<StepGroup> group_;
   std::unique_ptr<RankWatch> watch_;
 };
 
