@@ -1,12 +1,10 @@
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <string>
 #include <utility>
 
 #include "dpwa/config/place.h"
+#include "dpwa/rules/resume_state.h"
 
 namespace dpwa {
 
@@ -23,13 +21,6 @@ class Accumulation {
 
  private:
   std::function<void()> end_;
-};
-
-// The part of a checkpoint that belongs to the back end, besides model and optimizer. One written
-// under one back end may be restored under another, which takes the clock and ignores `own`.
-struct ResumeState {
-  double clock = 0;                          // steps, in the unit of StepReport::clock
-  std::map<std::string, std::uint64_t> own;  // of the back end that wrote it, by its own names
 };
 
 }  // namespace dpwa

@@ -8,10 +8,10 @@
 
 #include "adapters/collective/gathering.h"
 #include "adapters/collective/group_within.h"
-#include "adapters/collective/state_sync.h"
+#include "adapters/collective/torch_replica.h"
 #include "adapters/common/module_tensors.h"
-#include "adapters/common/training_state.h"
 #include "dpwa/base/random.h"
+#include "dpwa/collective/state_transfer.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/group/group_endpoint.h"
 #include "dpwa/node/endpoint.h"
@@ -117,8 +117,9 @@ void Collective::broadcast_parameters(torch::nn::Module& module, int root) {
 }
 
 void Collective::broadcast_optimizer_state(torch::optim::Optimizer& optimizer, int root) {
-  const auto state = collective::broadcast_state(&optimizer, *group_, root);
-  if (rank() != root) load_state(optimizer, state);
+  collective::TorchOptimizer state(optimizer);
+  const std::string saved = collective::broadcast_state(*group_, &state, root);
+  if (rank() != root) state.load(saved);
 }
 
 std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {

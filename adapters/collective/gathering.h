@@ -5,7 +5,6 @@
 #include <memory>
 
 #include "adapters/collective/engine/process_group.h"
-#include "dpwa/collective/group_session.h"
 #include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_handler.h"
@@ -21,11 +20,6 @@ std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& loc
 // Its groups are ProcessGroups: the engine of the file. Throws CollectiveError as make_engine()
 // does.
 Connector connector_of(const Config& config);
-
-// That of the session.
-inline ProcessGroup& process_group(GroupSession& session) {
-  return static_cast<ProcessGroup&>(session.group());
-}
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.
 void require_engine(const Config& config);

@@ -16,7 +16,6 @@
 #include "adapters/collective/engine/tensor_form.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/checksum.h"
-#include "dpwa/base/random.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::collective {
@@ -109,14 +108,6 @@ std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model) {
   }
   for (const auto& [name, tensor] : buffers_of(model)) tensors.push_back({name, form_of(tensor)});
   return tensors;
-}
-
-Settings model_terms(const torch::nn::Module& model) {
-  std::string text;
-  const auto tensors = tensors_of(model);
-  for (const auto& tensor : tensors) text += tensor.name + ' ' + tensor.form + '\n';
-  return {{"model",
-           std::to_string(tensors.size()) + " tensors, hash " + std::to_string(hash_of(text))}};
 }
 
 std::vector<at::Tensor> shared_buffers(torch::nn::Module& module) {

@@ -7,16 +7,11 @@
 
 #include "adapters/torch_types.h"
 #include "dpwa/collective/signature.h"
-#include "dpwa/collective/terms.h"
 
 namespace dpwa::collective {
 
 // Parameters and buffers with their types and shapes.
 std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model);
-
-// All of them as one number, for nodes that have not met yet: those that form a group compare each
-// tensor.
-Settings model_terms(const torch::nn::Module& model);
 
 // Floating-point buffers: BatchNorm statistics and their like. Counters count the same steps on
 // every rank.

@@ -3,44 +3,25 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 namespace dpwa::collective {
 namespace {
 
-// The flags of a rank, as a sum of powers of two: each rank adds to its own place alone.
-constexpr int joined_flag = 1;
-constexpr int stopping_flag = 2;
-constexpr int note_shift = 2;
+std::span<const double> words_of(const at::Tensor& sums) {
+  return {sums.const_data_ptr<double>(), static_cast<std::size_t>(sums.numel())};
+}
 
 }  // namespace
 
-std::vector<std::size_t> differing_ranks(const std::vector<std::optional<std::uint32_t>>& weights) {
-  std::optional<std::uint32_t> usual;
-  for (const auto& one : weights) {
-    const bool more = std::ranges::count(weights, one) > std::ranges::count(weights, usual);
-    if (one && (!usual || more)) usual = one;
-  }
-  std::vector<std::size_t> differing;
-  for (std::size_t rank = 0; rank < weights.size(); ++rank) {
-    if (weights[rank] && weights[rank] != usual) differing.push_back(rank);
-  }
-  return differing;
-}
-
 void StepMessage::fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used) {
   ranks_ = static_cast<std::size_t>(group.size());
-  sums_ = at::zeros({static_cast<std::int64_t>(1 + 2 * ranks_ + used.size())}, at::kDouble);
-  auto* sums = sums_.mutable_data_ptr<double>();
-  sums[0] = own.samples;
-  sums[1 + group.rank()] = (own.joined ? joined_flag : 0) | (own.stopping ? stopping_flag : 0) |
-                           static_cast<int>(own.note << note_shift);
-  if (own.weights)
-    sums[1 + ranks_ + static_cast<std::size_t>(group.rank())] =
-        1 + static_cast<double>(*own.weights);
-  for (std::size_t i = 0; i < used.size(); ++i) sums[1 + 2 * ranks_ + i] = used[i] ? 1 : 0;
+  const std::size_t words = step_words(ranks_, used.size());
+  sums_ = at::zeros({static_cast<std::int64_t>(words)}, at::kDouble);
+  write_step({sums_.mutable_data_ptr<double>(), words}, static_cast<std::size_t>(group.rank()),
+             ranks_, own, used);
 }
 
 void StepMessage::send(const ProcessGroup& group, Exchanges& exchanges) {
@@ -49,30 +30,15 @@ void StepMessage::send(const ProcessGroup& group, Exchanges& exchanges) {
 }
 
 double StepMessage::samples() const {
-  return *sums_.const_data_ptr<double>();
+  return words_of(sums_).front();
 }
 
 StepTally StepMessage::tally() const {
-  const auto* sums = sums_.const_data_ptr<double>();
-  StepTally tally;
-  tally.samples = samples();
-  for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    const auto flags = static_cast<int>(sums[1 + rank]);
-    const bool joined = (flags & joined_flag) != 0;
-    tally.joined += joined ? 1 : 0;
-    const bool stopping = (flags & stopping_flag) != 0;
-    if (stopping && tally.first_stopping < 0) tally.first_stopping = static_cast<int>(rank);
-    if (!joined && tally.first_at_work < 0) tally.first_at_work = static_cast<int>(rank);
-    tally.notes.push_back(static_cast<std::uint32_t>(flags) >> note_shift);
-    const double weights = sums[1 + ranks_ + rank];
-    tally.weights.emplace_back();
-    if (weights > 0) tally.weights.back() = static_cast<std::uint32_t>(weights - 1);
-  }
-  return tally;
+  return tally_of(words_of(sums_), ranks_);
 }
 
 bool StepMessage::used(std::size_t parameter) const {
-  return sums_.const_data_ptr<double>()[1 + 2 * ranks_ + parameter] != 0;
+  return is_used(words_of(sums_), ranks_, parameter);
 }
 
 void BufferExchange::fill(int source) {

@@ -4,12 +4,11 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
+#include "dpwa/collective/step_tally.h"
 
 namespace c10d {
 class Work;
@@ -20,31 +19,10 @@ namespace dpwa::collective {
 // Operations under way, each with its tensor.
 using Exchanges = std::vector<std::pair<c10::intrusive_ptr<c10d::Work>, at::Tensor>>;
 
-// The values that all members sent together with the gradients of one step.
-struct StepTally {
-  double samples = 0;                // in the batches of all members
-  int joined = 0;                    // members that had no batch any more
-  int first_stopping = -1;           // the lowest rank that was told to stop; -1: none
-  int first_at_work = -1;            // the lowest rank that had one; -1: none
-  std::vector<std::uint32_t> notes;  // of each rank: what it told the others, see set_note()
-  // Of each rank: the checksum of its weights; none: it was not sent.
-  std::vector<std::optional<std::uint32_t>> weights;
-};
-
-// The ranks whose weights are not those of most ranks (of the lowest ones, where as many have
-// others). Empty: all that were sent are equal. Pure.
-std::vector<std::size_t> differing_ranks(const std::vector<std::optional<std::uint32_t>>& weights);
-
 // The message that goes with the gradients of one step. One (training) thread.
 class StepMessage {
  public:
-  struct Own {
-    double samples = 0;
-    bool joined = false;
-    bool stopping = false;
-    std::uint32_t note = 0;                // below 2^28
-    std::optional<std::uint32_t> weights;  // their checksum
-  };
+  using Own = OwnStep;
 
   // `used`: for each parameter, whether this member's backward pass gave it a gradient.
   void fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used);
@@ -61,9 +39,7 @@ class StepMessage {
 
  private:
   std::size_t ranks_ = 0;
-  // float64: the samples; for each rank, its flags; for each rank, the checksum of its weights
-  // plus 1, or 0; for each parameter, how many used it.
-  at::Tensor sums_;
+  at::Tensor sums_;  // float64: the words of step_tally.h
 };
 
 // Floating-point buffers of a model, such as BatchNorm statistics, sent with every step: all

@@ -125,4 +125,17 @@ void require_at_work(const StepGroup& group, const std::string& operation,
           " has joined");
 }
 
+void barrier(const StepGroup& group) {
+  agree(group, {"barrier", {}, {}});
+}
+
+void broadcast(const StepGroup& group, const std::string& name, const std::string& form,
+               std::span<std::byte> data, int root) {
+  const Signature signature{"broadcast from rank " + std::to_string(root), {{name, form}}, {}};
+  const auto payloads = agree(group, signature, /*payload=*/1);
+  const std::string title = signature.operation + " '" + name + "'";
+  require_at_work(group, title, {payloads[static_cast<std::size_t>(root)]}, root);
+  if (!data.empty()) group.run(title, [&] { group.broadcast(data, root); });
+}
+
 }  // namespace dpwa::collective

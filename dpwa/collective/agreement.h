@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,5 +36,13 @@ Announced agree_as_joined(const StepGroup& group, std::int64_t answered);
 // operations in which joined members cannot take part. The payloads are those of rank `first` on.
 void require_at_work(const StepGroup& group, const std::string& operation,
                      const std::vector<std::int64_t>& payloads, int first = 0);
+
+// Returns once all members have called it. Throws CollectiveError.
+void barrier(const StepGroup& group);
+
+// Fills `data`, bytes in host memory, with that of `root`, once the members have agreed on it.
+// `name`, `form`: as in Signature::Entry. Throws CollectiveError.
+void broadcast(const StepGroup& group, const std::string& name, const std::string& form,
+               std::span<std::byte> data, int root);
 
 }  // namespace dpwa::collective

@@ -47,50 +47,33 @@ std::string words_for(const GroupMembers& group) {
   return "group " + std::to_string(group.view) + " of " + config::joined(names_of(group));
 }
 
-using Form = decltype(Connector::form);
-
 std::uint64_t hash_of_group(const group::GroupNode::State& state, const GroupMembers& group) {
   return derive_seed(state.view.digest(), {group.number()});
 }
 
 }  // namespace
 
-// One attempt to form a group, on a thread that is never waited for.
+// On a thread that is never waited for.
 struct GroupFormer::Attempt {
   GroupMembers members;
   bool newcomer = false;
   std::stop_source stop;
   Mutex mutex;
-  bool done DPWA_GUARDED_BY(mutex) = false;
-  std::unique_ptr<StepGroup> group DPWA_GUARDED_BY(mutex);  // null: it failed
-  std::string problem DPWA_GUARDED_BY(mutex);
-  bool hopeless DPWA_GUARDED_BY(mutex) = false;  // the next one fails in the same way
-
-  void run(const Form& form, GroupOptions options,
-           const std::shared_ptr<group::SharedEntries>& entries);
+  std::optional<Attempted> result DPWA_GUARDED_BY(mutex);
 };
 
-void GroupFormer::Attempt::run(const Form& form, GroupOptions options,
-                               const std::shared_ptr<group::SharedEntries>& entries) {
-  std::unique_ptr<StepGroup> result;
-  std::string why;
-  bool never = false;
-  // NCCL connects with the first operation: a group that breaks ends its wait for that.
-  options.stop = stop.get_token();
-  options.on_broken = [source = stop]() mutable { source.request_stop(); };
+Attempted attempt(const Connector& connector, const GroupOptions& options,
+                  const std::shared_ptr<group::SharedEntries>& entries) {
+  Attempted result;
   try {
-    result = form(options, entries);
+    result.group = connector.form(options, entries);
   } catch (const CollectiveError& error) {
-    why = error.reason();
-    never = error.failure() == Failure::mismatch;  // of all members, as they see it
+    result.problem = error.reason();
+    result.hopeless = error.failure() == Failure::mismatch;  // of all members, as they see it
   } catch (const std::exception& error) {
-    why = error.what();
+    result.problem = error.what();
   }
-  const MutexLock lock(mutex);
-  group = std::move(result);
-  problem = why;
-  hopeless = never;
-  done = true;
+  return result;
 }
 
 std::string not_together(const std::string& problem) {
@@ -357,8 +340,13 @@ void GroupFormer::begin(const State& state, const GroupMembers& members) {
   attempt->members = members;
   const members::Member* const own = state.view.member(state.self);
   attempt->newcomer = own->joining || board_.read().formed.view == 0;
-  finish_aside([attempt, form = connector_.form, options, entries = node_.entries()] {
-    attempt->run(form, options, entries);
+  // NCCL connects with the first operation: a group that breaks ends its wait for that.
+  options.stop = attempt->stop.get_token();
+  options.on_broken = [source = attempt->stop]() mutable { source.request_stop(); };
+  finish_aside([attempt, connector = connector_, options, entries = node_.entries()] {
+    Attempted result = collective::attempt(connector, options, entries);
+    const MutexLock lock(attempt->mutex);
+    attempt->result = std::move(result);
   });
   attempt_ = std::move(attempt);
   used_ = members.number();
@@ -374,28 +362,25 @@ void GroupFormer::drop_attempt() {
 // Takes the result of the attempt.
 void GroupFormer::harvest() {
   if (!attempt_) return;
-  std::unique_ptr<StepGroup> group;
-  std::string problem;
-  bool hopeless = false;
+  Attempted result;
   {
     const MutexLock lock(attempt_->mutex);
-    if (!attempt_->done) return;
-    group = std::move(attempt_->group);
-    problem = attempt_->problem;
-    hopeless = attempt_->hopeless;
+    if (!attempt_->result) return;
+    result = std::move(*attempt_->result);
   }
   const auto attempt = std::exchange(attempt_, nullptr);
-  if (!group) {
+  if (!result.group) {
     ++failures_;
-    log(LogLevel::debug, "collective", words_for(attempt->members) + " did not form: " + problem);
+    log(LogLevel::debug, "collective",
+        words_for(attempt->members) + " did not form: " + result.problem);
     const MutexLock lock(mutex_);
-    problem_ = problem;
-    if (hopeless) refusal_ = problem;
+    problem_ = result.problem;
+    if (result.hopeless) refusal_ = result.problem;
     return;
   }
   failures_ = 0;
   const MutexLock lock(mutex_);
-  formed_ = Formed{attempt->members, std::move(group), attempt->newcomer};
+  formed_ = Formed{attempt->members, std::move(result.group), attempt->newcomer};
   if (!connector_.setting.empty())
     log(LogLevel::info, "collective", "engine " + connector_.engine + ": " + connector_.setting);
   changed_.notify_all();

@@ -106,6 +106,15 @@ class GroupFormer {
   std::thread thread_;
 };
 
+// How an attempt to form a group has ended.
+struct Attempted {
+  std::unique_ptr<StepGroup> group;  // null: it failed
+  std::string problem;
+  bool hopeless = false;  // the next one fails in the same way, on all members
+};
+Attempted attempt(const Connector& connector, const GroupOptions& options,
+                  const std::shared_ptr<group::SharedEntries>& entries);
+
 // Why no group has formed, as the text of an error.
 std::string not_together(const std::string& problem);
 

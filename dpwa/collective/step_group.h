@@ -89,9 +89,11 @@ class StepGroup {
 
   // Runs `operation`, and converts its exceptions to a CollectiveError with the name `what`.
   virtual void run(const std::string& what, const std::function<void()>& operation) const = 0;
-  // `all` gets the `own` of every member, in the order of ranks; all have the same size. Bytes in
-  // host memory. Exceptions of the engine pass through, so call it in run().
+  // Bytes in host memory. Exceptions of the engine pass through, so call these in run(). `all` gets
+  // the `own` of every member, in the order of ranks; all have the same size.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all) const = 0;
+  // Fills `data` with that of `root`.
+  virtual void broadcast(std::span<std::byte> data, int root) const = 0;
 
  protected:
   explicit StepGroup(GroupOptions options) : options_(std::move(options)) {}

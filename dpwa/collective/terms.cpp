@@ -29,6 +29,13 @@ Settings file_terms(const Config& config, const std::string& engine) {
            config::name_in(config::on_lost_rank_words, config.collective.on_lost_rank)}};
 }
 
+Settings::value_type model_term(const std::vector<Signature::Entry>& tensors) {
+  std::string text;
+  for (const auto& tensor : tensors) text += tensor.name + ' ' + tensor.form + '\n';
+  return {"model",
+          std::to_string(tensors.size()) + " tensors, hash " + std::to_string(hash_of(text))};
+}
+
 std::string missing_in(const group::GroupNode::State& state) {
   std::string names;
   for (const auto& [name, peer] : state.peers) {

@@ -2,8 +2,10 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "dpwa/base/settings.h"
+#include "dpwa/collective/signature.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
 
@@ -14,6 +16,10 @@ namespace dpwa::collective {
 // The nodes of the file in their order, which determines their ranks, and the name of the engine
 // that connects them. They come first: nodes that differ in these cannot form a group at all.
 Settings file_terms(const Config& config, const std::string& engine);
+
+// Parameters and buffers as one number, for nodes that have not met yet: those that form a group
+// compare each tensor.
+Settings::value_type model_term(const std::vector<Signature::Entry>& tensors);
 
 // Nodes that keep a group from forming, with reasons, as in "'w2' (not running)"; empty: none.
 std::string missing_in(const group::GroupNode::State& state);

@@ -303,9 +303,9 @@ class Quotations(unittest.TestCase):
         printed = {*re.findall(r'\bout\["(\w+)"\]', node), *lists, *(f"{name}_omitted" for name in lists)}
         command = (ROOT / "dpwa/cli/status_command.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\b(?:document|node)\["(\w+)"\]', command))
-        notes = (ROOT / "adapters/collective/group_notes.cpp").read_text(encoding="utf-8")
+        notes = (ROOT / "dpwa/collective/group_notes.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\{"(\w+)", (?:notes\.|rank|membership)', notes))
-        for source in ("adapters/collective/collective_adapter.cpp", "dpwa/node/endpoint.cpp"):
+        for source in ("dpwa/collective/collective_node.cpp", "dpwa/node/endpoint.cpp"):
             printed |= set(re.findall(r'notes\.set\("(\w+)"', (ROOT / source).read_text(encoding="utf-8")))
         self.assertGreater(len(printed), 60)
         section = (ROOT / "docs/OPERATIONS.md").read_text(encoding="utf-8").split("## Status\n")[1].split("\n## ")[0]

@@ -101,13 +101,23 @@ void ProcessGroup::run(const std::string& what, const std::function<void()>& ope
   }
 }
 
-// Through tensors, because an operation of a broken group may be left running (bounded_wait).
+// Exchanges of bytes go through tensors, because an operation of a broken group may be left running
+// (bounded_wait).
 void ProcessGroup::gather(std::span<const std::byte> own, std::span<std::byte> all) const {
   const at::Tensor sent = at::empty({static_cast<std::int64_t>(own.size())}, at::kByte);
   const at::Tensor received = at::empty({static_cast<std::int64_t>(all.size())}, at::kByte);
   std::memcpy(sent.mutable_data_ptr(), own.data(), own.size());
   gather_equal(*this, received, sent);
   std::memcpy(all.data(), received.const_data_ptr(), all.size());
+}
+
+void ProcessGroup::broadcast(std::span<std::byte> data, int root) const {
+  std::vector<at::Tensor> list{at::empty({static_cast<std::int64_t>(data.size())}, at::kByte)};
+  if (rank() == root) std::memcpy(list.front().mutable_data_ptr(), data.data(), data.size());
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  bounded_wait(*this, connection_.group->broadcast(list, options), list);
+  if (rank() != root) std::memcpy(data.data(), list.front().const_data_ptr(), data.size());
 }
 
 void ignore_sigpipe() {

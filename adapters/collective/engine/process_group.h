@@ -55,6 +55,7 @@ class ProcessGroup final : public StepGroup {
 
   void run(const std::string& what, const std::function<void()>& operation) const override;
   void gather(std::span<const std::byte> own, std::span<std::byte> all) const override;
+  void broadcast(std::span<std::byte> data, int root) const override;
   // The current exception as a CollectiveError; says so when the group was aborted.
   CollectiveError error(const std::string& what) const;
 

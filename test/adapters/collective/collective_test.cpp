@@ -12,7 +12,6 @@
 #include "adapters/collective/collective.h"
 #include "adapters/collective/distributed_optimizer.h"
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/state_sync.h"
 #include "dpwa/net/free_ports.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/eventually.h"
@@ -141,82 +140,6 @@ TEST_CASE("an optimizer around another one trains all ranks as one, joining wher
 }  // namespace dpwa
 
 namespace dpwa::collective {
-
-using enum GroupState;
-using Flags = std::vector<bool>;
-
-TEST_CASE("at the start of a run all take over from the one that has come furthest") {
-  const SyncPlan plan = plan_sync({{3, none}, {7, none}, {7, none}});
-  CHECK(plan.source == 1);
-  CHECK(plan.clock == 7);
-  CHECK(plan.behind == Flags{true, false, false});
-  CHECK_FALSE(plan.averages());
-  CHECK(plan.newcomers);
-  CHECK(plan.fresh);
-}
-
-TEST_CASE("members of a group that finished a step hand its result to those that had not") {
-  const SyncPlan plan = plan_sync({{41, member}, {42, member}, {42, member}});
-  CHECK(plan.source == 1);
-  CHECK(plan.behind == Flags{true, false, false});
-  CHECK_FALSE(plan.newcomers);
-  CHECK_FALSE(plan.fresh);
-  CHECK_FALSE(plan_sync({{42, member}, {42, member}}).any_behind());
-}
-
-TEST_CASE("a newcomer takes over from the group, however far its checkpoint was") {
-  const SyncPlan plan = plan_sync({{900, none}, {42, member}, {50, apart}});
-  CHECK(plan.source == 1);
-  CHECK(plan.clock == 42);
-  CHECK(plan.behind == Flags{true, false, true});
-  CHECK(plan.newcomers);
-}
-
-TEST_CASE("those that trained apart take the mean of their weights, and newcomers take it too") {
-  const SyncPlan plan = plan_sync({{50, apart}, {900, none}, {52, apart}});
-  CHECK(plan.source == 2);
-  CHECK(plan.averaged == Flags{true, false, true});
-  CHECK(plan.behind == Flags{true, true, false});
-}
-
-TEST_CASE("what a rank says of itself travels as one number") {
-  for (const GroupState group_state : {member, apart, none}) {
-    const MemberState state = unpacked(packed({123456789, group_state}));
-    CHECK(state.clock == 123456789);
-    CHECK(state.group_state == group_state);
-  }
-}
-
-// An engine whose members find, at their store, that they can form no group.
-class RefusingEngine final : public collective::Engine {
- public:
-  const std::string& name() const override { return name_; }
-  collective::Connection form(const c10::intrusive_ptr<c10d::Store>&,
-                              const collective::GroupOptions&) const override {
-    throw CollectiveError(collective::Failure::mismatch, "forming a group", name_,
-                          "ranks 0 and 1 use the same GPU");
-  }
-
- private:
-  std::string name_ = "nccl";
-};
-
-TEST_CASE("members that can never form a group know it after one attempt, all of them") {
-  const auto engine = std::make_shared<RefusingEngine>();
-  const auto entries = std::make_shared<group::SharedEntries>([](const members::Entry&) {});
-  std::vector<collective::Attempt> attempts(2);
-  test::at_once(attempts.size(), [&](std::size_t index) {
-    collective::GroupOptions options;
-    options.rank = static_cast<int>(index);
-    options.size = 2;
-    attempts[index].run(engine, options, entries);
-  });
-  for (collective::Attempt& attempt : attempts) {
-    const MutexLock lock(attempt.mutex);
-    CHECK(attempt.hopeless);
-    CHECK(attempt.problem == "ranks 0 and 1 use the same GPU");
-  }
-}
 
 TEST_CASE("a model on a device is refused by name where the engine cannot send from there") {
   Config config;

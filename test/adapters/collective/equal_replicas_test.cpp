@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "adapters/collective/state_sync.h"
-#include "adapters/collective/step_message.h"
+#include "dpwa/collective/sync_plan.h"
 #include "test/adapters/collective/training_nodes.h"
 #include "test/support/log_file.h"
 #include "test/support/moving_host.h"
@@ -262,19 +261,6 @@ TEST_CASE("a sparse gradient ends backward() with one line that names the parame
           "the gradient of 'table' is sparse, which this back end does not average; accepted: "
           "dense gradients, as of an embedding with sparse(false)");
   }
-}
-
-TEST_CASE("the ranks whose weights differ are those that are not like most") {
-  using Sums = std::vector<std::optional<std::uint32_t>>;
-  using Ranks = std::vector<std::size_t>;
-  using collective::differing_ranks;
-  CHECK(differing_ranks(Sums{}).empty());
-  CHECK(differing_ranks(Sums{std::nullopt, std::nullopt}).empty());
-  CHECK(differing_ranks(Sums{7, std::nullopt, 7}).empty());
-  CHECK(differing_ranks(Sums{7, 8, 8}) == Ranks{0});
-  CHECK(differing_ranks(Sums{7, 8}) == Ranks{1});
-  CHECK(differing_ranks(Sums{std::nullopt, std::nullopt, 0, 9, 0}) == Ranks{3});
-  CHECK(differing_ranks(Sums{7, 8, 9}) == Ranks{1, 2});
 }
 
 }  // namespace dpwa

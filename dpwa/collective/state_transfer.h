@@ -1,14 +1,14 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <cstddef>
 #include <optional>
+#include <span>
+#include <string>
 
-#include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/state_sync.h"
-#include "adapters/common/flat_parameters.h"
-#include "adapters/torch_types.h"
+#include "dpwa/collective/replica.h"
 #include "dpwa/collective/signature.h"
+#include "dpwa/collective/step_group.h"
+#include "dpwa/collective/sync_plan.h"
 
 namespace dpwa::collective {
 
@@ -17,10 +17,15 @@ namespace dpwa::collective {
 // optimizer's state in their first step. One (training) thread.
 class StateTransfer {
  public:
-  explicit StateTransfer(const FlatParameters& flat) : flat_(flat) {}
+  // `replica` outlives it.
+  explicit StateTransfer(Replica& replica) : replica_(replica) {}
 
-  // The state of the program, in host memory.
-  void share(const at::Tensor& program) { program_ = program; }
+  // The state of the program, in host memory that outlives this object. `form`: as in
+  // Signature::Entry.
+  void share(const std::string& form, std::span<std::byte> program) {
+    form_ = form;
+    program_ = program;
+  }
 
   // The position: of the state that this node has, in steps.
   double clock() const { return clock_; }
@@ -34,7 +39,7 @@ class StateTransfer {
 
   // All members of a new group call it with the same plan. Those that are behind take over the
   // model. Throws CollectiveError: then they hold nothing.
-  void enter(const ProcessGroup& group, const SyncPlan& plan);
+  void enter(const StepGroup& group, const SyncPlan& plan);
   // The group can be used: from now on this node has the state of the plan.
   void complete(int rank);
   const SyncPlan& plan() const { return plan_; }
@@ -45,10 +50,10 @@ class StateTransfer {
   // have taken over by then. `own`: of the optimizer that makes the step; null on a node that has
   // run out of data or steps in halves. Throws CollectiveError: then one that was to take over the
   // state holds nothing.
-  void compare(const ProcessGroup& group, torch::optim::Optimizer* own);
+  void compare(const StepGroup& group, OptimizerState* own);
   // After that step, because the program sets learning rates before a step: all take over the state
   // of the program, except at the start of a run. Throws CollectiveError.
-  void hand_over_program(const ProcessGroup& group);
+  void hand_over_program(const StepGroup& group);
 
  private:
   // Apart: all, after steps without a group.
@@ -58,15 +63,20 @@ class StateTransfer {
     std::optional<int> owner;  // the rank whose optimizer counts; none: nobody has one
     bool fits = true;          // that of this node is like it
   };
-  Comparison compare_words(const ProcessGroup& group, const Signature* own) const;
-  void broadcast_program(const ProcessGroup& group) const;
+  Comparison compare_words(const StepGroup& group, const Signature* own) const;
+  void broadcast_program(const StepGroup& group) const;
 
-  const FlatParameters& flat_;
-  at::Tensor program_;  // undefined: none
-  SyncPlan plan_;       // of the last group
+  Replica& replica_;
+  std::string form_;  // of the state of the program; empty: it has none
+  std::span<std::byte> program_;
+  SyncPlan plan_;  // of the last group
   double clock_ = 0;
   Holds holds_ = Holds::nothing;
   Next next_ = Next::nothing;
 };
+
+// What the optimizer of rank `root` saves, on all members. `own`: the optimizer of this member,
+// read only at the root, where it may not be null. Throws CollectiveError.
+std::string broadcast_state(const StepGroup& group, const OptimizerState* own, int root);
 
 }  // namespace dpwa::collective

@@ -1,18 +1,14 @@
-#include "adapters/collective/starter.h"
-
-#include <ATen/ops/empty.h>
+#include "dpwa/collective/starter.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <span>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/engine/operations.h"
-#include "adapters/collective/gathering.h"
-#include "adapters/collective/model_terms.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/collective/agreement.h"
 #include "dpwa/collective/terms.h"
@@ -38,12 +34,12 @@ std::string at_clock(double clock) {
   return "clock " + std::to_string(std::llround(clock));
 }
 
-Starter::Starter(const Config& config, const std::string& engine, const torch::nn::Module& model,
-                 StateTransfer& transfer, Stepper& stepper, Gossip* gossip)
+Starter::Starter(const Config& config, const std::string& engine, Replica& replica,
+                 StateTransfer& transfer, StepRecord& steps, Gossip* gossip)
     : config_(config),
-      model_(model),
+      replica_(replica),
       transfer_(transfer),
-      stepper_(stepper),
+      steps_(steps),
       gossip_(gossip),
       settings_(file_terms(config, engine)),
       place_(place_in_file(config)) {
@@ -52,7 +48,7 @@ Starter::Starter(const Config& config, const std::string& engine, const torch::n
 
 Settings Starter::terms() const {
   Settings terms = settings_;
-  std::ranges::copy(model_terms(model_), std::back_inserter(terms));
+  terms.push_back(model_term(replica_.tensors()));
   return terms;
 }
 
@@ -60,7 +56,7 @@ Signature Starter::question() const {
   Signature question;
   question.operation = "train a model";
   for (const auto& [name, value] : settings_) question.entries.push_back({name, value, true});
-  std::ranges::copy(tensors_of(model_), std::back_inserter(question.entries));
+  std::ranges::copy(replica_.tensors(), std::back_inserter(question.entries));
   return question;
 }
 
@@ -134,7 +130,7 @@ Phase Starter::next(GroupSession& session) {
 
 Phase Starter::grow(GroupSession& session) {
   auto formed = session.former().take(Duration::zero(), [] { return false; });
-  stepper_.drop();
+  replica_.drop();
   // Lets the others receive the rest of the last exchange.
   session.group().leave(leave_limit);
   drop(session);
@@ -188,7 +184,7 @@ Phase Starter::come_together(GroupSession& session) {
 }
 
 void Starter::drop(GroupSession& session) {
-  stepper_.drop();
+  replica_.drop();
   session.drop();
 }
 
@@ -197,7 +193,7 @@ void Starter::drop(GroupSession& session) {
 void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   const bool newcomer = formed.newcomer;
   session.take_up(std::move(formed));
-  const ProcessGroup& group = process_group(session);
+  const StepGroup& group = session.group();
   RankWatch& watch = session.watch();
   watch.begin_wait("comparing models");
   std::vector<MemberState> members;
@@ -206,9 +202,9 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   const SyncPlan plan = plan_sync(members);
   transfer_.enter(group, plan);
   if (gossip_ != nullptr) share_lineage(group, plan.source);
-  stepper_.enter(
-      group, [&watch](const std::string& what) { watch.begin_wait(what); },
-      [&watch] { watch.end_wait(); });
+  replica_.enter(group, {[&watch](const std::string& what) { watch.begin_wait(what); },
+                         [&watch] { watch.end_wait(); }});
+  steps_.enter_group();
   watch.end_wait();
 
   const double before = transfer_.clock();
@@ -225,7 +221,7 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   }
   session.begin_at(static_cast<std::uint64_t>(plan.clock));
   session.note_apart(false);
-  if (behind) stepper_.take_over();
+  if (behind) steps_.take_over();
   // A member that is a step behind makes, at its old place, the step that the others repeat.
   if (newcomer) take_place(session);
   if (const std::string missing = session.missed(); !missing.empty())
@@ -237,11 +233,11 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
           ", at " + now);
 }
 
-void Starter::share_lineage(const ProcessGroup& group, int source) {
-  auto lineage = at::empty({1}, at::kLong);
-  lineage.fill_(static_cast<std::int64_t>(gossip_->resume_state().lineage));
-  Operations(group).broadcast({"the descent of the weights", lineage}, source);
-  gossip_->set_lineage(static_cast<std::uint64_t>(*lineage.const_data_ptr<std::int64_t>()));
+void Starter::share_lineage(const StepGroup& group, int source) {
+  std::uint64_t lineage = gossip_->resume_state().lineage;
+  broadcast(group, "the descent of the weights", "int64 [1]",
+            std::as_writable_bytes(std::span(&lineage, 1)), source);
+  gossip_->set_lineage(lineage);
 }
 
 void Starter::give_up(GroupSession& session, const CollectiveError& error) const {

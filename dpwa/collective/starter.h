@@ -4,12 +4,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "adapters/collective/state_transfer.h"
-#include "adapters/collective/stepper.h"
-#include "adapters/torch_types.h"
 #include "dpwa/base/settings.h"
 #include "dpwa/collective/group_session.h"
+#include "dpwa/collective/replica.h"
 #include "dpwa/collective/signature.h"
+#include "dpwa/collective/state_transfer.h"
+#include "dpwa/collective/step_record.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/place.h"
 #include "dpwa/gossip/gossip.h"
@@ -33,8 +33,8 @@ class Starter {
  public:
   // These outlive it. `engine`: its name. `gossip`: of a node that may train apart; null: it may
   // not.
-  Starter(const Config& config, const std::string& engine, const torch::nn::Module& model,
-          StateTransfer& transfer, Stepper& stepper, Gossip* gossip);
+  Starter(const Config& config, const std::string& engine, Replica& replica,
+          StateTransfer& transfer, StepRecord& steps, Gossip* gossip);
 
   // A setting that must be the same on all nodes.
   void require_same(const std::string& what, const std::string& value) {
@@ -67,12 +67,12 @@ class Starter {
  private:
   bool told_to_stop(const GroupFormer& former);
   void enter(GroupSession& session, GroupFormer::Formed formed);
-  void share_lineage(const ProcessGroup& group, int source);
+  void share_lineage(const StepGroup& group, int source);
 
   const Config& config_;
-  const torch::nn::Module& model_;
+  Replica& replica_;
   StateTransfer& transfer_;
-  Stepper& stepper_;
+  StepRecord& steps_;
   Gossip* const gossip_;
   Settings settings_;
   Place place_;

@@ -1,12 +1,10 @@
-#include "adapters/collective/state_transfer.h"
+#include "dpwa/collective/state_transfer.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
-#include "adapters/collective/engine/operations.h"
-#include "adapters/collective/model_terms.h"
-#include "adapters/common/training_state.h"
 #include "dpwa/base/random.h"
 #include "dpwa/collective/agreement.h"
 #include "dpwa/log/log.h"
@@ -24,10 +22,13 @@ void StateTransfer::go_apart() {
   if (holds_ != Holds::nothing) holds_ = Holds::apart;
 }
 
-void StateTransfer::enter(const ProcessGroup& group, const SyncPlan& plan) {
+void StateTransfer::enter(const StepGroup& group, const SyncPlan& plan) {
   plan_ = plan;
   if (plan.behind[static_cast<std::size_t>(group.rank())]) holds_ = Holds::nothing;
-  sync_model(group, plan, flat_);
+  if (plan.averages()) replica_.average_model(group, plan.averaged);
+  // Frozen parameters and counts too; where nobody is behind all have the same already, but for the
+  // first weights of a run.
+  if (plan.any_behind() || plan.fresh) replica_.broadcast_model(group, plan.source);
   if (plan.newcomers) broadcast_program(group);
   next_ = Next::optimizers;
 }
@@ -37,25 +38,25 @@ void StateTransfer::complete(int rank) {
   holds_ = plan_.takes_optimizer(rank) ? Holds::all_but_optimizer : Holds::all;
 }
 
-void StateTransfer::compare(const ProcessGroup& group, torch::optim::Optimizer* own) {
+void StateTransfer::compare(const StepGroup& group, OptimizerState* own) {
   next_ = Next::program;
   const bool takes = holds_ == Holds::all_but_optimizer;
   if (takes) holds_ = Holds::nothing;
   Signature words;
-  if (own) words = optimizer_words(*own);
+  if (own) words = own->words();
   const auto [owner, fits] = compare_words(group, own ? &words : nullptr);
   if (plan_.hands_over_optimizer() && owner) {
-    const auto state = broadcast_state(own, group, *owner);
-    if (takes && own && fits && group.rank() != *owner) load_state(*own, state);
+    const std::string state = broadcast_state(group, own, *owner);
+    if (takes && own && fits && group.rank() != *owner) own->load(state);
   }
-  if (own) words.entries.push_back({"state", state_words(*own)});
+  if (own) words.entries.push_back({"state", own->state_words()});
   compare_words(group, own ? &words : nullptr);
   holds_ = Holds::all;
 }
 
 // A new node with a different optimizer ends; the others notice it in the next exchange. At the
 // start of a run all nodes end.
-StateTransfer::Comparison StateTransfer::compare_words(const ProcessGroup& group,
+StateTransfer::Comparison StateTransfer::compare_words(const StepGroup& group,
                                                        const Signature* own) const {
   constexpr std::int64_t none = 0;
   const auto hash = own ? static_cast<std::int64_t>(hash_of(own->text()) | 1U) : none;
@@ -79,15 +80,26 @@ StateTransfer::Comparison StateTransfer::compare_words(const ProcessGroup& group
   return result;
 }
 
-void StateTransfer::hand_over_program(const ProcessGroup& group) {
+void StateTransfer::hand_over_program(const StepGroup& group) {
   if (next_ != Next::program) return;
   next_ = Next::nothing;
   if (!plan_.fresh) broadcast_program(group);
 }
 
-void StateTransfer::broadcast_program(const ProcessGroup& group) const {
-  if (program_.defined())
-    Operations(group).broadcast({"the state of the program", program_}, plan_.source);
+void StateTransfer::broadcast_program(const StepGroup& group) const {
+  if (!form_.empty()) broadcast(group, "the state of the program", form_, program_, plan_.source);
+}
+
+std::string broadcast_state(const StepGroup& group, const OptimizerState* own, int root) {
+  std::string state;
+  if (group.rank() == root) state = own->save();
+  auto size = static_cast<std::int64_t>(state.size());
+  broadcast(group, "the size of the optimizer's state", "int64 [1]",
+            std::as_writable_bytes(std::span(&size, 1)), root);
+  state.resize(static_cast<std::size_t>(size));
+  broadcast(group, "the state of the optimizer", "uint8 [" + std::to_string(size) + "]",
+            std::as_writable_bytes(std::span(state)), root);
+  return state;
 }
 
 }  // namespace dpwa::collective

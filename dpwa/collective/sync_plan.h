@@ -2,12 +2,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <vector>
-
-#include "adapters/collective/engine/process_group.h"
-#include "adapters/common/flat_parameters.h"
-#include "adapters/torch_types.h"
 
 namespace dpwa::collective {
 
@@ -58,13 +53,5 @@ MemberState unpacked(std::int64_t number);
 // member that is not behind, else the first one. `optimizers`: by rank; 0: it has none. Pure.
 std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,
                                       const std::vector<bool>& behind);
-
-// Brings the model of all members to the state of the plan. Throws CollectiveError.
-void sync_model(const ProcessGroup& group, const SyncPlan& plan, const FlatParameters& flat);
-
-// What saved_state() gives of the optimizer of rank `root`, on all members. `own`: the optimizer of
-// this member, read only at the root, where it may not be null. Throws CollectiveError.
-std::string broadcast_state(const torch::optim::Optimizer* own, const ProcessGroup& group,
-                            int root);
 
 }  // namespace dpwa::collective

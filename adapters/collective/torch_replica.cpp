@@ -1,0 +1,109 @@
+#include "adapters/collective/torch_replica.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "adapters/collective/engine/operations.h"
+#include "adapters/collective/model_terms.h"
+#include "adapters/common/module_tensors.h"
+#include "adapters/common/training_state.h"
+
+namespace dpwa::collective {
+namespace {
+
+const ProcessGroup& process_group(const StepGroup& group) {
+  return static_cast<const ProcessGroup&>(group);
+}
+
+}  // namespace
+
+void TorchReplica::set_samples(double samples) {
+  samples_ = samples;
+  if (reducer_) reducer_->set_samples(samples);
+}
+
+void TorchReplica::set_accumulating(bool on) {
+  accumulating_ = on;
+  if (reducer_) reducer_->set_accumulating(on);
+}
+
+std::vector<Signature::Entry> TorchReplica::tensors() const {
+  return tensors_of(model_);
+}
+
+void TorchReplica::broadcast_model(const StepGroup& group, int source) {
+  const at::NoGradGuard no_grad;
+  Operations(process_group(group)).broadcast({"the model", flat_.memory()}, source);
+}
+
+// Through one all-reduce on all members, so that the bits are the same.
+void TorchReplica::average_model(const StepGroup& group, const std::vector<bool>& averaged) {
+  const at::NoGradGuard no_grad;
+  const bool counts = averaged[static_cast<std::size_t>(group.rank())];
+  const auto number = static_cast<double>(std::ranges::count(averaged, true));
+  for (std::size_t i = 0; i < flat_.manifest().regions().size(); ++i) {
+    at::Tensor region = flat_.region(i);
+    if (!region.is_floating_point()) continue;
+    if (!counts) region.zero_();
+    region.copy_(Operations(process_group(group))
+                     .allreduce({"the weights of those that trained apart", region},
+                                {.reduction = Reduction::sum, .postscale = 1 / number}));
+  }
+}
+
+void TorchReplica::enter(const StepGroup& group, WaitWords waits) {
+  options_.begin_wait = std::move(waits.begin);
+  options_.end_wait = std::move(waits.end);
+  options_.send_checksums = true;
+  reducer_ =
+      std::make_unique<GradientReducer>(trained_parameters(model_), process_group(group), options_);
+  reducer_->set_shared_buffers(shared_buffers(model_));
+  reducer_->set_samples(samples_);
+  reducer_->set_accumulating(accumulating_);
+}
+
+StepResult TorchReplica::exchange() {
+  if (!reducer_->done()) reducer_->contribute(/*joined=*/false);
+  return end_exchange();
+}
+
+StepResult TorchReplica::repeat() {
+  const bool nothing = std::ranges::find(used_, true) == used_.end();
+  if (nothing) {
+    reducer_->contribute(/*joined=*/false);
+  } else {
+    reducer_->repeat(used_);
+  }
+  return end_exchange();
+}
+
+StepResult TorchReplica::exchange_joined() {
+  reducer_->contribute(/*joined=*/true);
+  return end_exchange();
+}
+
+StepResult TorchReplica::end_exchange() {
+  GradientReducer::Result result = *reducer_->end_step();
+  used_ = reducer_->used();
+  return {std::move(result.tally), std::move(result.error), result.waited, result.bytes};
+}
+
+Signature TorchOptimizer::words() const {
+  return optimizer_words(optimizer_);
+}
+
+std::string TorchOptimizer::state_words() const {
+  return collective::state_words(optimizer_);
+}
+
+std::string TorchOptimizer::save() const {
+  return saved_state(optimizer_);
+}
+
+void TorchOptimizer::load(const std::string& saved) {
+  load_state(optimizer_, saved);
+}
+
+}  // namespace dpwa::collective
