@@ -24,12 +24,6 @@ constexpr auto after_make_adapter =
     " after make_adapter(): call make_adapter() once the model has its layers, device and dtype, "
     "what is not to be trained is frozen, and its checkpoint is loaded";
 
-constexpr std::pair<at::ScalarType, DType> element_types[] = {
-    {at::kFloat, DType::float32},     {at::kDouble, DType::float64}, {at::kHalf, DType::float16},
-    {at::kBFloat16, DType::bfloat16}, {at::kLong, DType::int64},     {at::kInt, DType::int32},
-    {at::kShort, DType::int16},       {at::kChar, DType::int8},      {at::kByte, DType::uint8},
-    {at::kBool, DType::boolean}};
-
 struct ModuleTensor {
   std::string name;
   at::Tensor tensor;
@@ -276,18 +270,6 @@ void FlatParameters::check() const {
                            after_make_adapter);
   }
   if (!lists_same_tensors()) refuse_lists();
-}
-
-std::optional<DType> to_dtype(at::ScalarType type) {
-  for (const auto& [torch_type, dtype] : element_types)
-    if (torch_type == type) return dtype;
-  return std::nullopt;
-}
-
-at::ScalarType to_scalar_type(DType dtype) {
-  for (const auto& [torch_type, own] : element_types)
-    if (own == dtype) return torch_type;
-  return at::kByte;
 }
 
 }  // namespace dpwa

@@ -2,17 +2,15 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/MemoryFormat.h>
-#include <c10/core/ScalarType.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "adapters/common/element_types.h"
 #include "adapters/torch_types.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/mark.h"
-#include "interpolation/kernels/dtype.h"
 
 namespace dpwa {
 
@@ -69,9 +67,5 @@ class FlatParameters {
   std::vector<at::MemoryFormat> formats_;
   std::vector<const void*> identities_;  // of all that is registered, by for_each_registered()
 };
-
-// Element types of torch and of snapshots. None: a type that cannot be shared (complex, quantised).
-std::optional<DType> to_dtype(at::ScalarType type);
-at::ScalarType to_scalar_type(DType dtype);
 
 }  // namespace dpwa

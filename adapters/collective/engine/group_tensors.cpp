@@ -6,6 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "adapters/collective/engine/tensor_form.h"
+#include "adapters/common/element_types.h"
+
 namespace dpwa::collective {
 
 void refuse(const std::string& what) {
@@ -13,31 +16,9 @@ void refuse(const std::string& what) {
 }
 
 DType number_type_of(const at::Tensor& tensor) {
-  switch (tensor.scalar_type()) {
-    case at::kFloat:
-      return DType::float32;
-    case at::kDouble:
-      return DType::float64;
-    case at::kHalf:
-      return DType::float16;
-    case at::kBFloat16:
-      return DType::bfloat16;
-    case at::kLong:
-      return DType::int64;
-    case at::kInt:
-      return DType::int32;
-    case at::kShort:
-      return DType::int16;
-    case at::kChar:
-      return DType::int8;
-    case at::kByte:
-      return DType::uint8;
-    case at::kBool:
-      return DType::boolean;
-    default:
-      refuse(std::string("tensors of type ") + c10::toString(tensor.scalar_type()) +
-             " are not reduced");
-  }
+  if (const auto type = to_dtype(tensor.scalar_type())) return *type;
+  refuse(std::string("tensors of type ") + c10::toString(tensor.scalar_type()) +
+         " are not reduced");
 }
 
 collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation) {
@@ -88,10 +69,6 @@ const Tensors& all_of(const std::vector<Tensors>& tensors, int size) {
   return tensors.front();
 }
 
-std::span<std::byte> memory_of(const at::Tensor& tensor) {
-  return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
-}
-
 std::size_t total_bytes(const Tensors& tensors) {
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
@@ -131,7 +108,7 @@ void give_back(const at::Tensor& host, const at::Tensor& tensor) {
 }
 
 at::Tensor row_of(const at::Tensor& tensor) {
-  return on_host(tensor).contiguous().view({-1}).view(at::kByte);
+  return bytes_of(on_host(tensor).contiguous());
 }
 
 at::Tensor row_of_all(const Tensors& tensors) {
@@ -148,7 +125,7 @@ void take_from_row(const at::Tensor& row, const Tensors& tensors) {
   std::int64_t from = 0;
   for (const at::Tensor& tensor : tensors) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
-    tensor.view({-1}).view(at::kByte).copy_(row.narrow(0, from, bytes));
+    bytes_of(tensor).copy_(row.narrow(0, from, bytes));
     from += bytes;
   }
 }

@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 #include <vector>
 
+#include "adapters/common/tensor_bytes.h"
 #include "dpwa/collectives/group.h"
 
 // Tensors as the operations of dpwa/collectives see them: bytes in host memory.
@@ -28,7 +29,9 @@ const at::Tensor& only_one(const Tensors& tensors);
 const Tensors& all_of(const std::vector<Tensors>& tensors, int size);
 
 // Of a contiguous tensor.
-std::span<std::byte> memory_of(const at::Tensor& tensor);
+inline std::span<std::byte> memory_of(const at::Tensor& tensor) {
+  return dpwa::bytes_of(tensor);
+}
 std::size_t total_bytes(const Tensors& tensors);
 std::vector<std::size_t> bytes_of_each(const Tensors& tensors);
 // Bytes for or from each rank, from numbers of rows; without these: the same to each.

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "adapters/common/element_types.h"
+
 namespace dpwa::collective {
 
 namespace {
@@ -60,8 +62,7 @@ at::Tensor zeros_of(const std::string& form) {
   std::replace(axes.begin(), axes.end(), ',', ' ');
   std::istringstream words(axes);
   for (std::string word; words >> word;) shape.push_back(word == "*" ? 0 : std::stoll(word));
-  for (const auto known : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kByte, at::kChar,
-                           at::kShort, at::kInt, at::kLong, at::kBool})
+  for (const auto& [known, own] : element_types)
     if (type_name(known) == type) return at::zeros(shape, at::TensorOptions(known).device(*device));
   return {};
 }
