@@ -64,10 +64,11 @@ Local share_memory(LocalMeeting& meeting, const std::vector<int>& ranks,
   Invitations theirs;
   for (const int rank : ranks) theirs.push_back(invitations[static_cast<std::size_t>(rank)]);
   std::vector<std::optional<BorrowedMemory>> memory;
-  std::vector<std::pair<int, ipc::MessageSocket>> sockets;
+  std::vector<std::optional<LinkSocket>> sockets;
   std::size_t processors = local.processors;  // the fewest: all wait in the same way
   for (auto& member : meeting.meet(theirs, *own, local)) {
-    if (member) sockets.emplace_back(static_cast<int>(memory.size()), std::move(member->socket));
+    sockets.emplace_back();
+    if (member) sockets.back().emplace(std::move(member->socket));
     if (member) processors = std::min(processors, member->processors);
     memory.push_back(member ? std::optional(std::move(member->memory)) : std::nullopt);
   }

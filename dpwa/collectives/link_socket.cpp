@@ -45,6 +45,7 @@ IoResult<std::size_t> send_now(int socket, std::span<const iovec> parts) {
 
 LinkSocket::LinkSocket(net::Stream::Released connection)
     : socket_(std::move(connection.socket)), tls_(std::move(connection.tls)) {}
+LinkSocket::LinkSocket(FileDescriptor plain) : socket_(std::move(plain)) {}
 LinkSocket::LinkSocket(LinkSocket&&) noexcept = default;
 LinkSocket& LinkSocket::operator=(LinkSocket&&) noexcept = default;
 LinkSocket::~LinkSocket() = default;

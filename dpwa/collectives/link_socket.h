@@ -17,11 +17,12 @@ class TlsRecords;
 
 namespace dpwa::collectives {
 
-// A connection between two members whose identity is proved: TCP, or TLS over it. Nothing waits:
-// the owner polls the descriptor. One thread.
+// A connection between two members whose identity is proved: TCP, or TLS over it, or a Unix socket.
+// Nothing waits: the owner polls the descriptor. One thread.
 class LinkSocket {
  public:
   explicit LinkSocket(net::Stream::Released connection);
+  explicit LinkSocket(FileDescriptor plain);  // of a stream without TLS
   LinkSocket(LinkSocket&&) noexcept;
   LinkSocket& operator=(LinkSocket&&) noexcept;
   ~LinkSocket();

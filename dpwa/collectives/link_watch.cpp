@@ -26,9 +26,10 @@ std::string rank_words(int rank) {
 }  // namespace
 
 LinkWatch::LinkWatch(int rank, std::vector<std::optional<LinkSocket>> news,
-                     std::function<void(int lost)> on_broken)
+                     std::function<void(int lost)> on_broken, std::function<void(int rank)> on_left)
     : rank_(rank),
       on_broken_(std::move(on_broken)),
+      on_left_(std::move(on_left)),
       broken_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       wake_event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       left_(news.size(), 0),
@@ -128,9 +129,12 @@ void LinkWatch::read_news(int rank) {
       break_off(rank, rank_words(rank) + " sends what is no news of the group");
     } else if (news->kind == LinkNews::Kind::farewell) {
       member.left = true;
-      const MutexLock lock(mutex_);
-      left_[static_cast<std::size_t>(rank)] = 1;
-      changed_.notify_all();
+      {
+        const MutexLock lock(mutex_);
+        left_[static_cast<std::size_t>(rank)] = 1;
+        changed_.notify_all();
+      }
+      if (on_left_) on_left_(rank);
     } else {
       const std::string gone = news->lost < 0 ? "" : ": " + rank_words(news->lost) + " is gone";
       break_off(news->lost, rank_words(rank) + " has ended the group" + gone);

@@ -24,8 +24,9 @@ class LinkWatch {
  public:
   // `news` by rank; none at the own one. `on_broken` is called once, on a thread of this object,
   // with the rank to blame (-1: none); it returns soon and does not destroy this object.
+  // `on_left` is called there for each member that leaves in order.
   LinkWatch(int rank, std::vector<std::optional<LinkSocket>> news,
-            std::function<void(int lost)> on_broken);
+            std::function<void(int lost)> on_broken, std::function<void(int rank)> on_left = {});
   // Tells the others that this member leaves in order, where the group is not broken.
   ~LinkWatch();
   LinkWatch(const LinkWatch&) = delete;
@@ -58,6 +59,7 @@ class LinkWatch {
 
   const int rank_;
   const std::function<void(int)> on_broken_;
+  const std::function<void(int)> on_left_;
   const FileDescriptor broken_event_;
   const FileDescriptor wake_event_;
   std::atomic<bool> broken_ = false;

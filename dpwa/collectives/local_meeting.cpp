@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/ipc/unix_socket.h"
 #include "dpwa/net/same_host/offer.h"
 
 namespace dpwa::collectives {
@@ -120,7 +121,7 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
     if (rank == self) continue;
     auto memory = BorrowedMemory::open(std::move(files[rank]));
     if (!memory) throw std::runtime_error("rank " + std::to_string(rank) + ": " + memory.error());
-    members[rank] = Member{*std::move(memory), std::move(sockets[rank]), processors[rank]};
+    members[rank] = Member{*std::move(memory), sockets[rank].release(), processors[rank]};
   }
   return members;
 }

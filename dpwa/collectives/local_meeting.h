@@ -11,7 +11,6 @@
 #include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/time.h"
 #include "dpwa/collectives/lent_memory.h"
-#include "dpwa/ipc/unix_socket.h"
 
 namespace dpwa::collectives {
 
@@ -30,7 +29,7 @@ class LocalMeeting {
 
   struct Member {
     BorrowedMemory memory;
-    ipc::MessageSocket socket;  // at its end when the other process ends
+    FileDescriptor socket;  // at its end when the other process ends
     std::size_t processors = 1;
   };
   struct Terms {

@@ -42,19 +42,23 @@ SharedGroup::SharedGroup(int rank, std::shared_ptr<LentMemory> own,
       others_(std::move(others)),
       wait_(rank, own_->board(), boards_of(own_, others_), processors) {}
 
+// A broken group is not left in order: no farewell.
 SharedGroup::~SharedGroup() {
-  if (ends_ && !is_broken()) ends_->say_farewell();
+  leaves_ = true;
+  if (ends_ && is_broken()) ends_->break_off(lost(), "the group is broken");
 }
 
 // Of several members that end the first one is to blame, for whose sake the others have left.
-void SharedGroup::watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
+void SharedGroup::watch(std::vector<std::optional<LinkSocket>> sockets,
                         std::function<void(int)> on_broken) {
-  ends_ = std::make_unique<EndWatch>(
-      std::move(sockets), [this, on_broken = std::move(on_broken)](int rank, bool in_order) {
-        if (in_order) return wait_.left(rank);
+  ends_ = std::make_unique<LinkWatch>(
+      rank(), std::move(sockets),
+      [this, on_broken = std::move(on_broken)](int rank) {
+        if (leaves_) return;
         if (!is_broken()) wait_.break_off(rank);
         if (on_broken) on_broken(lost());
-      });
+      },
+      [this](int rank) { wait_.left(rank); });
 }
 
 const std::byte* SharedGroup::buffer_of(int rank, std::size_t turn) const {

@@ -1,19 +1,19 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
-#include "dpwa/collectives/end_watch.h"
 #include "dpwa/collectives/group.h"
 #include "dpwa/collectives/lent_memory.h"
+#include "dpwa/collectives/link_socket.h"
+#include "dpwa/collectives/link_watch.h"
 #include "dpwa/collectives/shared_wait.h"
-#include "dpwa/ipc/unix_socket.h"
 
 namespace dpwa::collectives {
 
@@ -29,9 +29,9 @@ class SharedGroup final : public Group {
               std::vector<std::optional<BorrowedMemory>> others, std::size_t processors);
   ~SharedGroup() override;
 
-  // The group breaks when a socket to another member ends without a farewell. `on_broken` is called
-  // then, on another thread. Once, before the first operation.
-  void watch(std::vector<std::pair<int, ipc::MessageSocket>> sockets,
+  // The group breaks when a socket to another member ends without a farewell, and `on_broken` is
+  // called, on another thread. `sockets` by rank. Once, before the first operation.
+  void watch(std::vector<std::optional<LinkSocket>> sockets,
              std::function<void(int lost)> on_broken);
 
   // Memory for data that is combined often: see above. Null: there is none.
@@ -74,7 +74,8 @@ class SharedGroup final : public Group {
   const std::shared_ptr<LentMemory> own_;
   const std::vector<std::optional<BorrowedMemory>> others_;
   SharedWait wait_;
-  std::unique_ptr<EndWatch> ends_;
+  std::atomic<bool> leaves_ = false;
+  std::unique_ptr<LinkWatch> ends_;
   // Buffers are used in turn. Between two uses of one, two other turns have begun: all members have
   // left the first use by then, because each of them arrives once in every turn.
   std::size_t turn_ = 0;

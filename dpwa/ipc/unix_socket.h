@@ -93,6 +93,7 @@ class MessageSocket {
   bool is_open() const { return socket_.valid(); }
   int descriptor() const { return socket_.get(); }
   void close() { socket_ = {}; }
+  FileDescriptor release() { return std::move(socket_); }
 
   // False, and closed, when the other end is gone. Waits while the other end does not read.
   bool send(std::string_view message, int descriptor = -1);

@@ -165,7 +165,7 @@ TEST_CASE("a step without a backward pass sends zeros") {
 }
 
 TEST_CASE("a model is known to the others by its tensors") {
-  const Steps node;
+  Steps node;
   const auto tensors = node.replica.tensors();
   REQUIRE(tensors.size() == 1);
   CHECK(tensors.front().name == "weight");

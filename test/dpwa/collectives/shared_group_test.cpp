@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/collectives/link_greeting.h"
+#include "dpwa/collectives/link_socket.h"
 #include "dpwa/collectives/reduce.h"
 #include "test/dpwa/collectives/numbers.h"
 #include "test/dpwa/collectives/shared_members.h"
@@ -191,20 +193,28 @@ TEST_CASE("who waits for longer than the limit gives the group up") {
   CHECK_THROWS_AS(members[0]->barrier(), GroupBroken);
 }
 
+namespace {
+
+std::vector<std::optional<LinkSocket>> socket_to_second(int descriptor) {
+  std::vector<std::optional<LinkSocket>> sockets(2);
+  sockets[1].emplace(FileDescriptor(descriptor));
+  return sockets;
+}
+
+}  // namespace
+
 TEST_CASE("a member that has left in order ends the operations that wait for it, not the others") {
   const auto members = test::shared_members(2, roomy);
   std::array<int, 2> ends{};
   REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-  ipc::MessageSocket other{FileDescriptor(ends[1])};
-  std::vector<std::pair<int, ipc::MessageSocket>> sockets;
-  sockets.emplace_back(1, ipc::MessageSocket(FileDescriptor(ends[0])));
+  const FileDescriptor other(ends[1]);
   std::atomic<bool> told = false;
-  members[0]->watch(std::move(sockets), [&](int) { told = true; });
+  members[0]->watch(socket_to_second(ends[0]), [&](int) { told = true; });
   auto arrived = std::async(std::launch::async, [&] { members[1]->barrier(); });
   members[0]->barrier();
   arrived.get();
-  const std::string_view farewell = "farewell";
-  REQUIRE(::send(other.descriptor(), farewell.data(), farewell.size(), 0) ==
+  const auto farewell = LinkNews{}.encode();
+  REQUIRE(::send(other.get(), farewell.data(), farewell.size(), 0) ==
           static_cast<ssize_t>(farewell.size()));
   CHECK_THROWS_AS(members[0]->barrier(), GroupBroken);
   CHECK_FALSE(told);
@@ -216,10 +226,8 @@ TEST_CASE("a socket that ends with anything but a farewell is the end of its mem
     const auto members = test::shared_members(2, crowded);
     std::array<int, 2> ends{};
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) == 0);
-    std::vector<std::pair<int, ipc::MessageSocket>> sockets;
-    sockets.emplace_back(1, ipc::MessageSocket(FileDescriptor(ends[0])));
     std::promise<int> lost;
-    members[0]->watch(std::move(sockets), [&](int rank) { lost.set_value(rank); });
+    members[0]->watch(socket_to_second(ends[0]), [&](int rank) { lost.set_value(rank); });
     {
       const FileDescriptor other(ends[1]);
       REQUIRE(::send(other.get(), last.data(), last.size(), 0) ==
