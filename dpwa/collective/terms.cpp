@@ -42,7 +42,10 @@ std::string missing_in(const group::GroupNode::State& state) {
     if (state.answers(peer)) continue;
     if (state.in_view() && state.view.member(name) == nullptr) continue;  // not expected
     names += (names.empty() ? "'" : ", '") + name;
-    names += peer.refuses() ? "' (not running)" : "' (no answer)";
+    names += "' (" + (!peer.barred.empty() ? peer.barred
+                      : peer.refuses()     ? std::string("not running")
+                                           : "no answer") +
+             ")";
   }
   return names;
 }
@@ -64,6 +67,10 @@ std::string stranger_in(const group::GroupNode::State& state,
   std::string of_group, of_start;
   for (const auto& [name, peer] : state.peers) {
     const std::string who = "'" + name + "' ";
+    if (peer.bars_us()) {
+      if (of_start.empty()) of_start = who + peer.barred;
+      continue;
+    }
     if (!peer.id) {
       const auto backend = backends.find(name);
       if (backend != backends.end() && backend->second != "collective") {

@@ -32,10 +32,10 @@ void GroupLink::connected(const wire::Welcome&) {
 // A process that is not there is for the group to name; what else is wrong is said here.
 void GroupLink::failed(const net::Failure& failure, LogLevel, bool was_connected) {
   if (is_stopped()) return;
-  if (!was_connected) events_.not_reached(name(), failure.nobody_listens);
-  const bool is_wrong = failure.is_protocol() || failure.kind == net::Failure::Kind::rejected ||
-                        failure.kind == net::Failure::Kind::security;
-  if (!is_wrong) return;
+  const bool bars = failure.is_protocol() || failure.kind == net::Failure::Kind::security;
+  if (!was_connected)
+    events_.not_reached(name(), failure.nobody_listens, bars ? failure.detail : std::string());
+  if (!bars && failure.kind != net::Failure::Kind::rejected) return;
   if (failure.is_protocol()) ++local().traffic.protocol_errors;
   log(limiter_, name() + net::log_key(failure), LogLevel::warn, "group",
       "no connection to '" + name() + "': " + failure.detail);

@@ -15,7 +15,9 @@ namespace dpwa::group {
 class LinkEvents {
  public:
   virtual void connected(const std::string& name) = 0;
-  virtual void not_reached(const std::string& name, bool nobody_listens) = 0;
+  // `barred`: as of GroupEngine.
+  virtual void not_reached(const std::string& name, bool nobody_listens,
+                           const std::string& barred) = 0;
 
  protected:
   ~LinkEvents() = default;

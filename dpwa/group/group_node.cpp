@@ -181,9 +181,10 @@ class GroupNode::Parts final : public LinkEvents {
     pump();
     for (const members::Entry& entry : entries_->own()) send(name, entry);
   }
-  void not_reached(const std::string& name, bool nobody_listens) override {
+  void not_reached(const std::string& name, bool nobody_listens,
+                   const std::string& barred) override {
     with([&](GroupEngine& engine) {
-      engine.not_reached(name, nobody_listens);
+      engine.not_reached(name, nobody_listens, barred);
       engine.tick(now());
     });
     pump();

@@ -30,12 +30,18 @@ GroupEngine::GroupEngine(GroupEngineOptions options, std::optional<Kept> former)
 
 void GroupEngine::connected(const std::string& name) {
   greeted_.insert(name);
+  const auto peer = peers_.find(name);
+  if (peer == peers_.end()) return;
+  peer->second.bars = 0;
+  peer->second.barred.clear();
 }
 
-void GroupEngine::not_reached(const std::string& name, bool refused) {
+void GroupEngine::not_reached(const std::string& name, bool refused, const std::string& barred) {
   const auto peer = peers_.find(name);
   if (peer == peers_.end()) return;
   peer->second.refusals = refused ? peer->second.refusals + 1 : 0;
+  peer->second.bars = barred.empty() ? 0 : peer->second.bars + 1;
+  peer->second.barred = barred;
 }
 
 void GroupEngine::set_waiting(bool waits, TimePoint now) {

@@ -139,6 +139,13 @@ TEST_CASE("a node that can never be in the first group is named, and others are 
   CHECK(stranger_in(state, {}, false).empty());
   CHECK_FALSE(stranger_in(state, {}, true).empty());
   CHECK(stranger_in(state, {{"c", "gossip"}}, false) == "'c' runs backend gossip");
+  // Another key, once it is no accident.
+  state.peers["b"].differs.clear();
+  state.peers["c"].barred = "has another cluster key than this process";
+  state.peers["c"].bars = 1;
+  CHECK(stranger_in(state, {}, false).empty());
+  state.peers["c"].bars = 2;
+  CHECK(stranger_in(state, {}, false) == "'c' has another cluster key than this process");
   // In a group that was formed already, the views decide.
   state.view = {.run = 1, .number = 1, .members = {{{"a", 1, 1}}, {{"b", 1, 1}}}};
   CHECK(stranger_in(state, {}, true).empty());
@@ -177,6 +184,9 @@ TEST_CASE("those that keep a group from forming are named, with what is known of
   state.peers["c"].heard = now - 5s;
   state.peers["d"].refusals = 2;
   CHECK(missing_in(state) == "'c' (no answer), 'd' (not running)");
+  state.peers["e"].barred = "has another cluster key than this process";
+  CHECK(missing_in(state) ==
+        "'c' (no answer), 'd' (not running), 'e' (has another cluster key than this process)");
   state.view = {.run = 1, .number = 2, .members = {{{"a", 1, 1}}, {{"c", 1, 1}}, {{"d", 1, 1}}}};
   CHECK(minority_in(state).empty());
   state.lacking = {{"c", "not reachable"}, {"d", "not running"}};

@@ -237,6 +237,22 @@ TEST_CASE("where all are started again a run begins, whatever they have kept") {
   }
 }
 
+TEST_CASE("one that lets nobody in bars this process from the second time on, until it does") {
+  Group group({"a", "b"});
+  const auto is_barred = [&] { return group["a"].peers().at("b").bars_us(); };
+  group["a"].not_reached("b", /*refused=*/false, "has another cluster key");
+  CHECK_FALSE(is_barred());
+  group["a"].not_reached("b", /*refused=*/false, "has another cluster key");
+  CHECK(is_barred());
+  CHECK(group["a"].peers().at("b").barred == "has another cluster key");
+  group["a"].connected("b");
+  CHECK_FALSE(is_barred());
+  group["a"].not_reached("b", /*refused=*/false, "has another cluster key");
+  group["a"].not_reached("b", /*refused=*/true);
+  group["a"].not_reached("b", /*refused=*/false, "has another cluster key");
+  CHECK_FALSE(is_barred());
+}
+
 TEST_CASE("one that is given up does not count, though it speaks") {
   Group group({"a", "b", "c"});
   REQUIRE(group.comes(3s, [&] { return group.members("c").size() == 3; }));
