@@ -27,6 +27,29 @@ class WaitLines {
   TimePoint told_ = TimePoint::min();
 };
 
+// The same for a wait whose reason may change: soon after it began, once the reason is another one,
+// and each minute. Pure.
+class WaitReasons {
+ public:
+  explicit WaitReasons(TimePoint began) : looked_(began) {}
+
+  // `reason`: of now; empty: unknown, which deserves no line.
+  bool due(const std::string& reason, TimePoint now) {
+    const bool is_new = reason != told_;
+    if (reason.empty() || now - looked_ < (is_new ? between_reasons : then_every)) return false;
+    looked_ = now;
+    told_ = reason;
+    return true;
+  }
+
+ private:
+  static constexpr Duration between_reasons = std::chrono::seconds(2);
+  static constexpr Duration then_every = std::chrono::minutes(1);
+
+  TimePoint looked_;  // of the last line; before the first: of the begin
+  std::string told_;
+};
+
 // "12 s so far and 60 s at most", of a wait that began then. `until`: its end; TimePoint::max():
 // some day.
 inline std::string words_for_wait(TimePoint began, TimePoint until, TimePoint now) {

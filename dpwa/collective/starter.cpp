@@ -21,7 +21,6 @@ namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr auto between_words_on_a_wait = std::chrono::seconds(2);
 // For the last notes of this node, before it ends.
 constexpr auto for_the_others_to_see = std::chrono::seconds(2);
 constexpr auto after_a_minority =
@@ -60,24 +59,21 @@ Signature Starter::question() const {
   return question;
 }
 
-// In a wait. Logs every few seconds for which nodes this one waits.
-bool Starter::told_to_stop(const GroupFormer& former) {
-  const TimePoint now = Steady::now();
-  if (now - told_ >= between_words_on_a_wait) {
-    const bool first = std::exchange(told_, now) == TimePoint{};
-    const std::string problem = former.problem();
-    if (!first && !problem.empty())
-      log(LogLevel::info, "collective", "waiting for the others: " + problem);
-  }
+// In a wait. Logs for which nodes this one waits.
+bool Starter::told_to_stop(const GroupFormer& former, WaitReasons& reasons) {
+  const std::string problem = former.problem();
+  if (reasons.due(problem, Steady::now()))
+    log(LogLevel::info, "collective", "waiting for the others: " + problem);
   return stop_signal::received() != 0;
 }
 
 void Starter::first(GroupSession& session, TimePoint until) {
   GroupFormer& former = session.former();
+  WaitReasons reasons(Steady::now());
   while (true) {
     former.seek();
     auto formed = former.take(until - Steady::now(), [&] {
-      return told_to_stop(former) || !former.stranger().empty() || !former.refusal().empty();
+      return told_to_stop(former, reasons) || !former.stranger().empty() || !former.refusal().empty();
     });
     if (!formed) {
       std::string problem = former.problem();
@@ -104,10 +100,11 @@ void Starter::first(GroupSession& session, TimePoint until) {
 
 Phase Starter::next(GroupSession& session) {
   GroupFormer& former = session.former();
+  WaitReasons reasons(Steady::now());
   while (true) {
     former.seek();
     auto formed = former.take(config_.collective.start_wait,
-                              [&] { return told_to_stop(former) || !former.minority().empty(); });
+                              [&] { return told_to_stop(former, reasons) || !former.minority().empty(); });
     if (!formed && stop_signal::received() != 0) {
       log(LogLevel::warn, "collective", "told to stop while the nodes form their next group");
       return Phase::left;

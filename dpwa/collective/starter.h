@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dpwa/base/settings.h"
+#include "dpwa/base/wait_lines.h"
 #include "dpwa/collective/group_session.h"
 #include "dpwa/collective/replica.h"
 #include "dpwa/collective/signature.h"
@@ -65,7 +66,7 @@ class Starter {
   void take_place(const GroupSession& session) { place_ = session.place(); }
 
  private:
-  bool told_to_stop(const GroupFormer& former);
+  static bool told_to_stop(const GroupFormer& former, WaitReasons& reasons);
   void enter(GroupSession& session, GroupFormer::Formed formed);
   void share_lineage(const StepGroup& group, int source);
 
@@ -76,7 +77,6 @@ class Starter {
   Gossip* const gossip_;
   Settings settings_;
   Place place_;
-  TimePoint told_{};    // whom it waits for
   std::string warned_;  // of a minority
 };
 

@@ -33,3 +33,16 @@ TEST_CASE("the words for a wait state its time so far and, where it has one, its
   CHECK(words_for_wait(began, TimePoint::max(), began + 2999ms) == "2 s so far");
   CHECK(words_for_wait(began, began + 59500ms, began + 12s) == "12 s so far and 60 s at most");
 }
+
+TEST_CASE("a wait has a line soon, when its reason changes, and each minute") {
+  const TimePoint began = TimePoint{} + 1h;
+  WaitReasons reasons(began);
+  CHECK_FALSE(reasons.due("b is missing", began + 1999ms));
+  CHECK_FALSE(reasons.due("", began + 3s));
+  CHECK(reasons.due("b is missing", began + 3s));
+  CHECK_FALSE(reasons.due("b is missing", began + 62s));
+  CHECK(reasons.due("b is missing", began + 63s));
+  CHECK_FALSE(reasons.due("c is missing", began + 64s));
+  CHECK(reasons.due("c is missing", began + 65s));
+  CHECK_FALSE(reasons.due("c is missing", began + 100s));
+}
