@@ -73,7 +73,8 @@ void Starter::first(GroupSession& session, TimePoint until) {
   while (true) {
     former.seek();
     auto formed = former.take(until - Steady::now(), [&] {
-      return told_to_stop(former, reasons) || !former.stranger().empty() || !former.refusal().empty();
+      return told_to_stop(former, reasons) || !former.stranger().empty() ||
+             !former.refusal().empty();
     });
     if (!formed) {
       std::string problem = former.problem();
@@ -103,8 +104,9 @@ Phase Starter::next(GroupSession& session) {
   WaitReasons reasons(Steady::now());
   while (true) {
     former.seek();
-    auto formed = former.take(config_.collective.start_wait,
-                              [&] { return told_to_stop(former, reasons) || !former.minority().empty(); });
+    auto formed = former.take(config_.collective.start_wait, [&] {
+      return told_to_stop(former, reasons) || !former.minority().empty();
+    });
     if (!formed && stop_signal::received() != 0) {
       log(LogLevel::warn, "collective", "told to stop while the nodes form their next group");
       return Phase::left;

@@ -42,9 +42,10 @@ std::string missing_in(const group::GroupNode::State& state) {
     if (state.answers(peer)) continue;
     if (state.in_view() && state.view.member(name) == nullptr) continue;  // not expected
     names += (names.empty() ? "'" : ", '") + name;
-    names += "' (" + (!peer.barred.empty() ? peer.barred
-                      : peer.refuses()     ? std::string("not running")
-                                           : "no answer") +
+    names += "' (" +
+             (!peer.barred.empty() ? peer.barred
+              : peer.refuses()     ? std::string("not running")
+                                   : "no answer") +
              ")";
   }
   return names;

@@ -29,9 +29,9 @@ std::string missing_in(const group::GroupNode::State& state);
 std::string minority_in(const group::GroupNode::State& state);
 
 // A node with which this one can never form its first group, with the reason, as in "'w2' differs:
-// --seed: 1 on 'w1' and 2 on 'w2'" or another key; empty: none is known. If a group trains, only its members
-// count, because it does not admit other nodes that answer. `backends`: of nodes that do not speak
-// to this one, where they say it. `waited`: for so long that others would have spoken.
+// --seed: 1 on 'w1' and 2 on 'w2'" or another key; empty: none is known. If a group trains, only
+// its members count, because it does not admit other nodes that answer. `backends`: of nodes that
+// do not speak to this one, where they say it. `waited`: for so long that others would have spoken.
 std::string stranger_in(const group::GroupNode::State& state,
                         const std::map<std::string, std::string>& backends, bool waited);
 

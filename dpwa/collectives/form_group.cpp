@@ -77,16 +77,21 @@ Local share_memory(LocalMeeting& meeting, const std::vector<int>& ranks,
   return {std::move(group), std::move(own)};
 }
 
-std::string setting_of(const std::vector<std::vector<int>>& hosts, bool secured) {
-  if (hosts.size() == 1) return "memory of one host";
-  std::size_t members = 0;
-  for (const auto& ranks : hosts) members += ranks.size();
-  const std::string between = secured ? "TLS" : "TCP";
-  if (hosts.size() == members) return between;
-  return "memory on " + std::to_string(hosts.size()) + " hosts, " + between + " between them";
-}
-
 }  // namespace
+
+std::string setting_words(const Sharing& sharing, bool secured) {
+  const auto counted = [](std::size_t hosts) {
+    return hosts == 1 ? "one host" : std::to_string(hosts) + " hosts";
+  };
+  const std::string between = secured ? "TLS" : "TCP";
+  if (sharing.hosts == 0) return between;
+  std::string words = (sharing.hosts == 1 ? "memory of " : "memory on ") + counted(sharing.hosts);
+  if (sharing.hosts > 1) words += ", " + between + " between them";
+  if (sharing.alone > 0)
+    words += ", " + between + " to " + std::to_string(sharing.alone) +
+             (sharing.alone == 1 ? " rank" : " ranks");
+  return words;
+}
 
 FormedGroup form_group(const GroupTerms& terms) {
   const TimePoint until = std::chrono::steady_clock::now() + terms.limit;
@@ -106,7 +111,10 @@ FormedGroup form_group(const GroupTerms& terms) {
   };
   const auto hosts = hosts_of(local);
   FormedGroup formed;
-  formed.setting = setting_of(hosts, terms.security != nullptr);
+  Sharing sharing;
+  for (const auto& ranks : hosts)
+    ++(ranks.size() > 1 || hosts.size() == 1 ? sharing.hosts : sharing.alone);
+  formed.setting = setting_words(sharing, terms.security != nullptr);
   const std::vector<int>& here = host_of(hosts, terms.rank);
   const auto allocate = [](const std::shared_ptr<LentMemory>& memory) {
     return [memory](std::size_t bytes) { return memory->allocate(bytes); };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,14 @@ struct FormedGroup {
   std::function<std::shared_ptr<std::byte>(std::size_t bytes)> allocate;
   std::string setting;  // how the members are connected, for people
 };
+
+// Who shares memory with others.
+struct Sharing {
+  std::size_t hosts = 0;  // whose members do
+  std::size_t alone = 0;  // members that do not, of which hosts they may be
+};
+// How the members are connected, for people. Pure.
+std::string setting_words(const Sharing& sharing, bool secured);
 
 // Connects all members: through lent memory on one host, through TCP or TLS between hosts. All call
 // it. Throws std::exception, GroupBroken among others.

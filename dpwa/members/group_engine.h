@@ -42,9 +42,9 @@ struct Peer {
   unsigned refusals = 0;        // in a row: nothing listens at its address
   Beat said{};                  // its last beat
   bool has_said = false;        // there was one
-  std::string barred;           // why no connection to it is admitted, in words that follow its name
-  unsigned bars = 0;            // such failures in a row
-  std::string differs;          // how its terms differ, in words; empty: they do not
+  std::string barred;   // why no connection to it is admitted, in words that follow its name
+  unsigned bars = 0;    // such failures in a row
+  std::string differs;  // how its terms differ, in words; empty: they do not
   // Why it is suspected, in words that follow its name, until it is in a view again; empty: it is
   // not.
   std::string lost;
@@ -65,8 +65,8 @@ class GroupEngine {
 
   // --- events
   void connected(const std::string& name);  // from here to there
-  // `refused`: nothing listens there. `barred`: why one of the two does not let the other one in, such
-  // as another key, in words that follow its name; empty: that is not the reason.
+  // `refused`: nothing listens there. `barred`: why one of the two does not let the other one in,
+  // such as another key, in words that follow its name; empty: that is not the reason.
   void not_reached(const std::string& name, bool refused, const std::string& barred = {});
   void receive(const ProcessId& from, const GroupMessage& message, TimePoint now);
   void tick(TimePoint now);  // some times in each `beat`

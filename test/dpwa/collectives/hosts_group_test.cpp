@@ -1,4 +1,5 @@
 #include "dpwa/collectives/hosts_group.h"
+#include "dpwa/collectives/form_group.h"
 
 #include <doctest/doctest.h>
 
@@ -7,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "dpwa/collectives/form_group.h"
 #include "test/dpwa/collectives/memory_links.h"
 #include "test/dpwa/collectives/numbers.h"
 #include "test/dpwa/collectives/shared_members.h"
@@ -80,6 +82,14 @@ TEST_CASE("members on several hosts combine, gather and broadcast as on one") {
       for (const Bytes& result : results) CHECK(result == results.front());
     }
   }
+}
+
+TEST_CASE("members that share no memory are not said to be on hosts of their own") {
+  CHECK(setting_words({1, 0}, false) == "memory of one host");
+  CHECK(setting_words({0, 4}, true) == "TLS");
+  CHECK(setting_words({1, 1}, false) == "memory of one host, TCP to 1 rank");
+  CHECK(setting_words({2, 0}, true) == "memory on 2 hosts, TLS between them");
+  CHECK(setting_words({2, 3}, false) == "memory on 2 hosts, TCP between them, TCP to 3 ranks");
 }
 
 TEST_CASE("an abort on one host ends the operations on all") {
