@@ -123,16 +123,18 @@ void CollectiveNode::end_exchange() {
 bool CollectiveNode::move_on(const CollectiveError* error) {
   if (error != nullptr) give_up_if_it_must(*error);
   std::string lost = session_->suspect();
-  if (lost.empty())
-    lost = error != nullptr ? "a node is lost" : "the others continue without this node";
+  if (lost.empty() && error == nullptr) lost = "the others continue without this node";
   starter_->drop(*session_);
   if (config_.collective.on_lost_rank == OnLostRank::gossip) {
     move_to(starter_->go_apart(*session_, lost));
     return false;
   }
-  log(LogLevel::warn, "collective",
-      lost + (error != nullptr ? ": the others form the next group" : ""));
-  move_to(starter_->next(*session_));
+  if (error == nullptr) {
+    log(LogLevel::warn, "collective", lost);
+    move_to(starter_->next(*session_));
+  } else {
+    move_to(starter_->next(*session_, lost));
+  }
   return makes_step();
 }
 

@@ -120,8 +120,13 @@ std::string GroupSession::missed() const {
   return names;
 }
 
+std::string GroupSession::gone() const {
+  return gone_in(node_.state(), membership_);
+}
+
 std::string GroupSession::suspect() const {
   if (!together()) return "";
+  if (std::string known = gone(); !known.empty()) return known;
   if (std::string lost = watch_->lost(); !lost.empty()) return lost;
   const auto rank = group_->lost_rank();
   if (!rank || *rank == group_->rank()) return "";

@@ -57,6 +57,8 @@ class GroupSession {
   // lost_node() waits for this news for a moment.
   std::string lost_node() const;
   std::string suspect() const;
+  // A member of the last group that is gone, also once the group was dropped; empty: not known yet.
+  std::string gone() const;
   std::string missed() const;  // members of the last group that this one lacks, quoted; or empty
 
  private:

@@ -99,14 +99,24 @@ void Starter::first(GroupSession& session, TimePoint until) {
   }
 }
 
-Phase Starter::next(GroupSession& session) {
+Phase Starter::next(GroupSession& session, std::optional<std::string> why) {
   GroupFormer& former = session.former();
   WaitReasons reasons(Steady::now());
+  // The news of who is gone may come after the failure that follows from it.
+  const auto say = [&](const std::string& unknown) {
+    if (why && why->empty()) why = session.gone();
+    if (why && why->empty()) why = unknown;
+    if (!why || why->empty()) return;
+    log(LogLevel::warn, "collective", *why + ": the others form the next group");
+    why.reset();
+  };
   while (true) {
     former.seek();
     auto formed = former.take(config_.collective.start_wait, [&] {
+      say("");
       return told_to_stop(former, reasons) || !former.minority().empty();
     });
+    say("a node is gone");
     if (!formed && stop_signal::received() != 0) {
       log(LogLevel::warn, "collective", "told to stop while the nodes form their next group");
       return Phase::left;
@@ -149,9 +159,10 @@ Phase Starter::grow(GroupSession& session) {
 
 Phase Starter::go_apart(GroupSession& session, const std::string& why) {
   log(LogLevel::warn, "collective",
-      (why.empty() ? "a node is lost" : why) + ": training continues by gossip averaging from " +
+      (why.empty() ? "a node is gone" : why) + ": training continues by gossip averaging from " +
           at_clock(transfer_.clock()));
   warned_ = session.former().minority();
+  unnamed_ = why.empty();
   transfer_.go_apart();
   session.note_apart(true);
   session.former().seek();
@@ -167,6 +178,10 @@ Phase Starter::come_together(GroupSession& session) {
   if (minority != warned_ && !minority.empty()) {
     log(LogLevel::warn, "collective", minority + ": training continues by gossip averaging");
     warned_ = minority;
+  }
+  if (const std::string who = unnamed_ ? session.gone() : ""; !who.empty()) {
+    log(LogLevel::info, "collective", who);
+    unnamed_ = false;
   }
   auto formed = former.take(Duration::zero(), [] { return false; });
   if (!formed) return Phase::apart;

@@ -50,8 +50,9 @@ class Starter {
   // throw RunEnds where it cannot go on.
   // The first group. Throws std::runtime_error when it has not formed until then.
   void first(GroupSession& session, TimePoint until);
-  // The next one, in place of one that has failed.
-  Phase next(GroupSession& session);
+  // The next one, in place of one that has failed. `why`: of this, for the log; none: it is said.
+  // Empty: not known yet.
+  Phase next(GroupSession& session, std::optional<std::string> why = std::nullopt);
   // The next one, which all members have formed beside the one that they have.
   Phase grow(GroupSession& session);
   Phase go_apart(GroupSession& session, const std::string& why);
@@ -77,7 +78,8 @@ class Starter {
   Gossip* const gossip_;
   Settings settings_;
   Place place_;
-  std::string warned_;  // of a minority
+  std::string warned_;    // of a minority
+  bool unnamed_ = false;  // trains apart, and has not said who is gone
 };
 
 // Whether a node can do without the group that failed. False: settings or models differ.

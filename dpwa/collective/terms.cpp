@@ -62,6 +62,18 @@ std::string minority_in(const group::GroupNode::State& state) {
          " nodes of the last group are not a majority of it; missing: " + missing;
 }
 
+std::string gone_in(const group::GroupNode::State& state, const GroupMembers& members) {
+  std::string lost;
+  for (const auto& member : members.members) {
+    const auto peer = state.peers.find(member.id.name);
+    if (peer == state.peers.end() || peer->second.id != member.id) continue;
+    const std::string who = "'" + member.id.name + "' ";
+    if (peer->second.leaves) return who + "has left";
+    if (lost.empty() && !peer->second.lost.empty()) lost = who + peer->second.lost;
+  }
+  return lost;
+}
+
 std::string stranger_in(const group::GroupNode::State& state,
                         const std::map<std::string, std::string>& backends, bool waited) {
   if (state.in_view()) return "";

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dpwa/base/settings.h"
+#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/signature.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
@@ -27,6 +28,10 @@ std::string missing_in(const group::GroupNode::State& state);
 // Why those that are left of the view of this node may not go on as the group; empty: they may, or
 // it is not known yet.
 std::string minority_in(const group::GroupNode::State& state);
+
+// The first of these members that is gone, and how, as in "'w2' has left" or "'w2' is no longer
+// running"; empty: none is known. One that leaves says so itself.
+std::string gone_in(const group::GroupNode::State& state, const GroupMembers& members);
 
 // A node with which this one can never form its first group, with the reason, as in "'w2' differs:
 // --seed: 1 on 'w1' and 2 on 'w2'" or another key; empty: none is known. If a group trains, only

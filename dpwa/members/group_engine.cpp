@@ -124,6 +124,7 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
               .value_or("");
     return;
   }
+  if (std::holds_alternative<Leave>(message) && peer.id == from) peer.leaves = true;
   if (const auto* said = std::get_if<Beat>(&message)) {
     if (peer.id == from) {
       peer.said = *said;

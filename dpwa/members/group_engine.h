@@ -44,6 +44,7 @@ struct Peer {
   bool has_said = false;        // there was one
   std::string barred;   // why no connection to it is admitted, in words that follow its name
   unsigned bars = 0;    // such failures in a row
+  bool leaves = false;  // in order: it has said so
   std::string differs;  // how its terms differ, in words; empty: they do not
   // Why it is suspected, in words that follow its name, until it is in a view again; empty: it is
   // not.

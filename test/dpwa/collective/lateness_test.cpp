@@ -174,6 +174,21 @@ TEST_CASE("a group has the voters of a view, or all, in the order of the file") 
   CHECK_FALSE(all.are_in(view));
 }
 
+TEST_CASE("one that has left in order is named as that, though another one is lost too") {
+  group::GroupNode::State state;
+  state.self = {"a", 1, 1};
+  state.at = now;
+  for (const char* name : {"b", "c"}) state.peers[name] = heard(name);
+  const GroupMembers members{1, false, {{0, {"a", 1, 1}}, {1, {"b", 1, 1}}, {2, {"c", 1, 1}}}};
+  CHECK(gone_in(state, members).empty());
+  state.peers["b"].lost = "is no longer running";
+  CHECK(gone_in(state, members) == "'b' is no longer running");
+  state.peers["c"].leaves = true;
+  CHECK(gone_in(state, members) == "'c' has left");
+  state.peers["c"] = heard("c", 2);  // another process
+  CHECK(gone_in(state, members) == "'b' is no longer running");
+}
+
 TEST_CASE("those that keep a group from forming are named, with what is known of them") {
   group::GroupNode::State state;
   state.self = {"a", 1, 1};
