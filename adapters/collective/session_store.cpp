@@ -65,8 +65,7 @@ SessionStore::Bytes SessionStore::value_of(const std::string& key,
   if (value) return *std::move(value);
   if (stop_.stop_requested()) throw std::runtime_error("given up");
   const std::string late = missing();
-  throw std::runtime_error((late.empty() ? "nobody has set '" + key + "'" : late + " not come") +
-                           " within " + std::to_string(timeout.count()) + " ms");
+  throw std::runtime_error(late.empty() ? "nobody has set '" + key + "'" : late + " not come");
 }
 
 // "rank 2 has" or "ranks 2, 5 have": of the others that have set nothing.

@@ -97,6 +97,11 @@ void check(const CheckOptions& options, CommandContext& context) {
   if (const std::string obstacle = ledger_obstacle(config); !obstacle.empty())
     context.err << "note: " << options.file << ": gossip.ledger has no effect with " << obstacle
                 << ", so nodes that step more slowly count for more than their share\n";
+  if (config.backend == Backend::collective && config.collective.engine == CollectiveEngine::mpi)
+    context.err << "note: " << options.file
+                << ": collective.engine: mpi is for processes that mpirun starts, as in mpirun -np "
+                << (config.nodes.empty() ? "N" : std::to_string(config.nodes.size()))
+                << " PROGRAM\n";
   if (!context.out.flush()) return;  // which is a failure of the program
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {

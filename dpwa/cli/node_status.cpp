@@ -84,6 +84,8 @@ std::string notes_on(const NodeStatus& node) {
                      raw_text(collective, "exchange").size() > 1;  // and looked for the late nodes
   const std::string whom = names_in(collective, "late");
   if (waits) notes.add("waits for " + (whom.empty() ? "others" : whom));
+  if (flag_in(collective, "seeks"))
+    notes.add(raw_text(collective, "minority").size() > 1 ? "lacks a majority" : "seeks a group");
   return notes.text;
 }
 

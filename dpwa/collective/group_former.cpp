@@ -44,7 +44,8 @@ std::vector<std::string> names_of(const GroupMembers& group) {
 }
 
 std::string words_for(const GroupMembers& group) {
-  return "group " + std::to_string(group.view) + " of " + config::joined(names_of(group));
+  return "the group of " + config::joined(names_of(group)) + " in view " +
+         std::to_string(group.view);
 }
 
 std::uint64_t hash_of_group(const group::GroupNode::State& state, const GroupMembers& group) {
@@ -163,6 +164,7 @@ std::optional<GroupFormer::Formed> GroupFormer::take(Duration limit,
   board_.change([&membership = formed_->membership](GroupNotes& notes) {
     notes.formed = membership;
     notes.seeks = false;
+    notes.minority.clear();
   });
   return std::exchange(formed_, std::nullopt);
 }
@@ -210,6 +212,8 @@ void GroupFormer::note_words(const State& state, bool seeks) {
     std::string minority = minority_in(state);
     std::string missing = missing_in(state);
     const bool first = board_.read().formed.view == 0;
+    if (board_.read().minority != minority)
+      board_.change([&](GroupNotes& notes) { notes.minority = minority; });
     if (first) ask_backends(state);
     std::string stranger =
         first ? stranger_in(state, backends_, state.at - begun_ >= state.lost_after) : "";

@@ -23,6 +23,7 @@ Json to_json(const GroupNotes& notes, std::size_t own_place) {
           {"exchange", notes.exchange},
           {"late", notes.late},
           {"seeks", notes.seeks},
+          {"minority", notes.minority},
           {"apart", notes.apart},
           {"left", notes.left}};
 }

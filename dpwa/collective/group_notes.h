@@ -19,6 +19,7 @@ struct GroupNotes {
   GroupMembers formed;     // the last group that this process was in
   std::uint64_t view = 0;  // the number of the last view that it knows
   bool seeks = false;      // it needs another group
+  std::string minority;    // why those that are left may not go on; empty: they may
   bool apart = false;      // it trains by gossip averaging meanwhile
   bool left = false;       // it is about to end
   std::string engine;

@@ -24,8 +24,8 @@ using Steady = std::chrono::steady_clock;
 // For the last notes of this node, before it ends.
 constexpr auto for_the_others_to_see = std::chrono::seconds(2);
 constexpr auto after_a_minority =
-    "; start all nodes again from their checkpoints, or set collective.minority: gossip, by which "
-    "such a part trains on";
+    "; start the nodes that have ended again, or set collective.minority: gossip, by which such a "
+    "part trains on";
 
 }  // namespace
 
@@ -242,9 +242,8 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
     log(LogLevel::warn, "collective", "the group continues without " + missing);
   log(LogLevel::info, "collective",
       "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
-          config::joined(group.names()) + "), group " + std::to_string(group.epoch()) +
-          ", engine " + group.engine() + (group.setting().empty() ? "" : ", " + group.setting()) +
-          ", at " + now);
+          config::joined(group.names()) + "), view " + std::to_string(group.epoch()) + ", engine " +
+          group.engine() + (group.setting().empty() ? "" : ", " + group.setting()) + ", at " + now);
 }
 
 void Starter::share_lineage(const StepGroup& group, int source) {

@@ -83,7 +83,7 @@ TEST_CASE("under mpirun the engine mpi trains one model on all nodes") {
   REQUIRE(code == 0);
   CHECK(run.all_agree(3));
   CHECK(test::has(run.log(), "collective: engine mpi: Open MPI v"));
-  CHECK(test::has(run.log(), "rank 2 of 3 (rank0, rank1, rank2), group 1, engine mpi, at clock 0"));
+  CHECK(test::has(run.log(), "rank 2 of 3 (rank0, rank1, rank2), view 1, engine mpi, at clock 0"));
 }
 
 TEST_CASE("a rank that dies under the engine mpi ends the others with one line that names it") {

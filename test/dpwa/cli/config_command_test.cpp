@@ -241,6 +241,17 @@ TEST_CASE("config check warns where the file has fewer nodes than gossip.min_nod
         ": gossip.min_nodes requires 3, and the file has 2 nodes, which dpwa-train refuses");
 }
 
+TEST_CASE("config check says that engine mpi is for processes of mpirun") {
+  const ScratchFile file(
+      "backend: collective\ncollective: {engine: mpi}\n"
+      "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\n");
+  const CliResult result = run_cli({"config", "check", file.path().string()});
+  if (result.exit_code != 0) return;  // this build has no MPI
+  CHECK(result.err.starts_with("note: " + file.path().string() +
+                               ": collective.engine: mpi is for processes that mpirun starts, as "
+                               "in mpirun -np 2 PROGRAM\nok: "));
+}
+
 TEST_CASE("config check warns of cores that this machine does not have") {
   const std::string here = std::to_string(usable_processors().front());
   const auto check = [](const std::string& host, const std::string& cores) {

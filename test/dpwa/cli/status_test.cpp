@@ -290,6 +290,10 @@ TEST_CASE("the status values of a back end are shown, and a wait for others is n
   notes.set("collective", R"({"rank": 0, "waits": true, "exchange": "gradients"})");
   const auto table = test::run_cli({"status", file.path()}).out;
   CHECK(test::has(table, "waits for others"));
+  notes.set("collective", R"({"rank": 0, "seeks": true, "minority": ""})");
+  CHECK(test::has(test::run_cli({"status", file.path()}).out, "seeks a group"));
+  notes.set("collective", R"({"rank": 0, "seeks": true, "minority": "1 of 3 nodes"})");
+  CHECK(test::has(test::run_cli({"status", file.path()}).out, "lacks a majority"));
   CHECK(test::has(table, "41.5"));
   const auto json = nlohmann::json::parse(test::run_cli({"status", file.path(), "--json"}).out);
   CHECK(json["nodes"][0]["status"]["collective"]["rank"] == 0);
