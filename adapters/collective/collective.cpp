@@ -7,10 +7,10 @@
 #include <chrono>
 
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/group_within.h"
 #include "adapters/collective/torch_replica.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/random.h"
+#include "dpwa/collective/group_within.h"
 #include "dpwa/collective/state_transfer.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/group/group_endpoint.h"
@@ -145,9 +145,14 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
                                       "not all ranks ask for the same one");
   }
   ++subsets_;
+  // Members of a launcher are all of its processes: a part of them needs an engine that has to
+  // meet.
+  std::shared_ptr<const collective::Engine> engine = group_->shared_engine();
+  if (engine->has_members()) engine = collective::make_engine(collective::EngineKind::automatic);
+  const collective::Connector connector = collective::connector_of(std::move(engine));
   const auto place = std::ranges::find(ranks, rank());
   if (place == ranks.end()) {
-    collective::form_within(*group_, {});
+    collective::form_within(*group_, connector, {});
     return nullptr;
   }
   collective::GroupOptions options;
@@ -160,7 +165,8 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   options.same_host = group_->options().same_host;
   options.form_timeout = form_limit;
   options.timeout = std::chrono::hours(24);
-  auto group = collective::form_within(*group_, options);
+  std::unique_ptr<collective::ProcessGroup> group(static_cast<collective::ProcessGroup*>(
+      collective::form_within(*group_, connector, options).release()));
   std::vector<std::string> hosts;
   for (const int member : ranks) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);
   return std::unique_ptr<Collective>(new Collective(std::move(group), std::move(hosts)));

@@ -32,7 +32,10 @@ void require_device(const Config& config, const c10::Device& device) {
 }
 
 Connector connector_of(const Config& config) {
-  const std::shared_ptr<const Engine> engine = make_engine(config.collective.engine);
+  return connector_of(make_engine(config.collective.engine));
+}
+
+Connector connector_of(std::shared_ptr<const Engine> engine) {
   return {
       engine->name(), engine->setting(), engine->has_members(),
       [engine](const GroupOptions& options, const std::shared_ptr<group::SharedEntries>& entries) {

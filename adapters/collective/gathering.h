@@ -17,8 +17,9 @@ namespace dpwa::collective {
 // nodes that are missing.
 std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& local,
                                          std::shared_ptr<group::Inbox> inbox);
-// Its groups are ProcessGroups: the engine of the file. Throws CollectiveError as make_engine()
-// does.
+// Their groups are ProcessGroups. Of the engine of the file: throws CollectiveError as
+// make_engine() does.
+Connector connector_of(std::shared_ptr<const Engine> engine);
 Connector connector_of(const Config& config);
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.

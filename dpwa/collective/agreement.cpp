@@ -125,6 +125,23 @@ void require_at_work(const StepGroup& group, const std::string& operation,
           " has joined");
 }
 
+std::vector<std::byte> allgather(const StepGroup& group, const std::string& name,
+                                 std::span<const std::byte> own) {
+  const Signature signature{"allgather", {{name, "uint8 [*]"}}, {}};
+  const auto counts = agree(group, signature, static_cast<std::int64_t>(own.size()));
+  const auto most = static_cast<std::size_t>(std::ranges::max(counts));
+  std::vector<std::byte> padded(own.begin(), own.end());
+  padded.resize(most);
+  std::vector<std::byte> rows(counts.size() * most);
+  if (most > 0) group.run("allgather '" + name + "'", [&] { group.gather(padded, rows); });
+  std::vector<std::byte> all;
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    const auto row = std::span(rows).subspan(rank * most, static_cast<std::size_t>(counts[rank]));
+    all.insert(all.end(), row.begin(), row.end());
+  }
+  return all;
+}
+
 void barrier(const StepGroup& group) {
   agree(group, {"barrier", {}, {}});
 }

@@ -37,6 +37,10 @@ Announced agree_as_joined(const StepGroup& group, std::int64_t answered);
 void require_at_work(const StepGroup& group, const std::string& operation,
                      const std::vector<std::int64_t>& payloads, int first = 0);
 
+// The bytes of all members, which may be of any number, in the order of ranks. `name`: as in
+// Signature::Entry. Throws CollectiveError.
+std::vector<std::byte> allgather(const StepGroup& group, const std::string& name,
+                                 std::span<const std::byte> own);
 // Returns once all members have called it. Throws CollectiveError.
 void barrier(const StepGroup& group);
 

@@ -1,8 +1,5 @@
-#include "adapters/collective/group_within.h"
+#include "dpwa/collective/group_within.h"
 
-#include <ATen/ops/empty.h>
-
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <exception>
@@ -14,9 +11,10 @@
 #include <variant>
 #include <vector>
 
-#include "adapters/collective/engine/operations.h"
-#include "adapters/collective/session_store.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/collective/agreement.h"
+#include "dpwa/collective/error.h"
+#include "dpwa/group/shared_entries.h"
 #include "dpwa/wire/view_messages.h"
 
 namespace dpwa::collective {
@@ -51,21 +49,16 @@ class Outbox {
 };
 
 // The frames (wire/view_messages.h) of all ranks, by rank.
-at::Tensor frames_of_all(const ProcessGroup& all, const std::vector<Entry>& own) {
+std::vector<std::byte> frames_of_all(const StepGroup& all, const std::vector<Entry>& own) {
   std::vector<std::byte> bytes;
   for (const Entry& entry : own) {
     const auto frame = wire::encode(ProcessId{std::to_string(all.rank()), 1, 1}, entry);
     bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
-  auto tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::ranges::copy(std::as_bytes(std::span(bytes)),
-                    static_cast<std::byte*>(tensor.mutable_data_ptr()));
-  return Operations(all).allgather({"what the ranks of a subset tell", tensor});
+  return allgather(all, "what the ranks of a subset tell", bytes);
 }
 
-std::vector<wire::ViewFrame> frames_in(const at::Tensor& tensor) {
-  std::span rest(static_cast<const std::byte*>(tensor.const_data_ptr()),
-                 static_cast<std::size_t>(tensor.numel()));
+std::vector<wire::ViewFrame> frames_in(std::span<const std::byte> rest) {
   const std::vector<wire::TypeBound> types{{wire::MessageType::view, wire::max_view_body_bytes}};
   std::vector<wire::ViewFrame> frames;
   while (rest.size() >= wire::header_bytes) {
@@ -81,8 +74,8 @@ std::vector<wire::ViewFrame> frames_in(const at::Tensor& tensor) {
 
 }  // namespace
 
-std::unique_ptr<ProcessGroup> form_within(const ProcessGroup& all,
-                                          const std::optional<GroupOptions>& options) {
+std::unique_ptr<StepGroup> form_within(const StepGroup& all, const Connector& connector,
+                                       const std::optional<GroupOptions>& options) {
   const auto outbox = std::make_shared<Outbox>();
   const auto entries =
       std::make_shared<group::SharedEntries>([outbox](const Entry& entry) { outbox->add(entry); });
@@ -91,18 +84,14 @@ std::unique_ptr<ProcessGroup> form_within(const ProcessGroup& all,
     std::stop_source& stop;
     ~StopAtEnd() { stop.request_stop(); }
   };
-  std::future<std::unique_ptr<ProcessGroup>> forming;
-  std::unique_ptr<ProcessGroup> group;
+  std::future<std::unique_ptr<StepGroup>> forming;
+  std::unique_ptr<StepGroup> group;
   std::exception_ptr failure;
-  // Members of a launcher are all of its processes: a part of them needs an engine that has to
-  // meet.
-  std::shared_ptr<const Engine> engine = all.shared_engine();
-  if (engine->has_members()) engine = make_engine(EngineKind::automatic);
   if (options) {
-    forming = std::async(std::launch::async, [&] {
-      return ProcessGroup::form(
-          engine, c10::make_intrusive<SessionStore>(entries, *options, stop.get_token()), *options);
-    });
+    GroupOptions own = *options;
+    own.stop = stop.get_token();
+    forming = std::async(std::launch::async,
+                         [&connector, own, entries] { return connector.form(own, entries); });
   }
   const StopAtEnd ends_first{stop};  // if an operation of `all` fails
   for (std::string stage = options ? forming_word : done_word;;) {
