@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/reduce_options.h"
+#include "dpwa/collective/reduce_options.h"
 
 namespace dpwa::collective {
 

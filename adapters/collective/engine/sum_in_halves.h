@@ -3,7 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/reduce_options.h"
+#include "dpwa/collective/reduce_options.h"
 
 namespace dpwa::collective {
 

@@ -86,4 +86,22 @@ at::ScalarType working_type(at::ScalarType type) {
   }
 }
 
+std::string reduction_problem(const at::Tensor& tensor, const ReduceOptions& options) {
+  if (!tensor.defined()) return "there is no tensor";
+  if (tensor.layout() != at::kStrided) return "the tensor is not dense";
+  const auto type = tensor.scalar_type();
+  const bool floating = at::isFloatingType(type);
+  if (!floating && !at::isIntegralType(type, /*includeBool=*/true)) {
+    return type_name(type) + " cannot be reduced";
+  }
+  const bool adds = options.reduction == Reduction::sum || options.reduction == Reduction::average;
+  if (type == at::kBool && adds) return "bool cannot be added; use min, max or an integer type";
+  if (floating) return {};
+  if (options.reduction == Reduction::average) {
+    return type_name(type) + " cannot be averaged; use sum or a floating-point type";
+  }
+  if (options.prescale != 1 || options.postscale != 1) return type_name(type) + " cannot be scaled";
+  return {};
+}
+
 }  // namespace dpwa::collective

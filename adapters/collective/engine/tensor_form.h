@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "dpwa/collective/reduce_options.h"
+
 namespace dpwa::collective {
 
 // "float32", "bfloat16", ...: the names that users of torch know.
@@ -22,5 +24,8 @@ at::Tensor bytes_of(const at::Tensor& tensor);
 // The type in which tensors of `type` are summed: float32 for half precision, which c10d's Gloo
 // would sum in half precision. Other types that the engines do not know get a wider one.
 at::ScalarType working_type(at::ScalarType type);
+
+// The reason why a tensor of this type cannot be reduced with these options; empty: it can.
+std::string reduction_problem(const at::Tensor& tensor, const ReduceOptions& options);
 
 }  // namespace dpwa::collective

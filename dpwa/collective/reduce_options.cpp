@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/reduce_options.h"
+#include "dpwa/collective/reduce_options.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,7 +7,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "adapters/collective/engine/tensor_form.h"
 #include "dpwa/config/names.h"
 
 namespace dpwa::collective {
@@ -53,24 +52,6 @@ ReduceOptions reduce_options_of(const std::string& text) {
   take(options.compression, name, config::compression_words);
   if (!known) throw std::invalid_argument("'" + text + "' is no reduction");
   return options;
-}
-
-std::string reduction_problem(const at::Tensor& tensor, const ReduceOptions& options) {
-  if (!tensor.defined()) return "there is no tensor";
-  if (tensor.layout() != at::kStrided) return "the tensor is not dense";
-  const auto type = tensor.scalar_type();
-  const bool floating = at::isFloatingType(type);
-  if (!floating && !at::isIntegralType(type, /*includeBool=*/true)) {
-    return type_name(type) + " cannot be reduced";
-  }
-  const bool adds = options.reduction == Reduction::sum || options.reduction == Reduction::average;
-  if (type == at::kBool && adds) return "bool cannot be added; use min, max or an integer type";
-  if (floating) return {};
-  if (options.reduction == Reduction::average) {
-    return type_name(type) + " cannot be averaged; use sum or a floating-point type";
-  }
-  if (options.prescale != 1 || options.postscale != 1) return type_name(type) + " cannot be scaled";
-  return {};
 }
 
 }  // namespace dpwa::collective

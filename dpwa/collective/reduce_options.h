@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <string>
 
 #include "dpwa/rules/options.h"
@@ -32,8 +30,5 @@ const char* name_of(Reduction reduction);
 std::string text_of(const ReduceOptions& options);
 // Its counterpart. Throws std::invalid_argument.
 ReduceOptions reduce_options_of(const std::string& text);
-
-// The reason why a tensor of this type cannot be reduced with these options; empty: it can.
-std::string reduction_problem(const at::Tensor& tensor, const ReduceOptions& options);
 
 }  // namespace dpwa::collective
