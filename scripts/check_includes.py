@@ -9,7 +9,7 @@
 - a layer has sources of its own folder alone, and LINKS libraries of others alone
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/, bench/train/ and bench/collective/ alone adapters/ as well
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
-  adapters/launch/ may include adapters/collective/engine/, which has the store of the meeting
+  adapters/launch/ may include adapters/collective/engine/, which puts failures of c10d into words
 - only adapters/, examples/, those of bench/ and their tests see torch
 - a file that sees torch never sees spdlog: LibTorch carries another fmt
 - what is ours is included in quotes, from the root of the repository, and nothing else is; the programs of

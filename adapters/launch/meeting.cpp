@@ -8,8 +8,8 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/rendezvous.h"
-#include "adapters/collective/engine/sockets.h"
+#include "adapters/launch/rendezvous.h"
+#include "adapters/launch/sockets.h"
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/base/wait_lines.h"
@@ -21,7 +21,6 @@
 namespace dpwa::launch {
 namespace {
 
-using collective::Rendezvous;
 using SteadyClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
@@ -109,8 +108,7 @@ MeetingPoint come_to_meeting(const LaunchPlace& place, const Deadline& deadline,
     const auto addresses = await_addresses(place.meeting_host, 0, deadline, waiting);
     for (const std::string& address : addresses) {
       try {
-        collective::await_listener(address, place.meeting_port,
-                                   std::min(between_look_ups, deadline.left()));
+        await_listener(address, place.meeting_port, std::min(between_look_ups, deadline.left()));
         return {Rendezvous::connect(address, place.meeting_port, deadline.left()), address};
       } catch (const std::system_error& error) {
         if (deadline.passed()) throw;
@@ -134,8 +132,7 @@ Introduction introduction_of(const LaunchPlace& place, const MeetingOptions& opt
                              const std::string& meeting_point) {
   Introduction introduction;
   introduction.host_given = !options.host.empty();
-  introduction.host =
-      introduction.host_given ? options.host : collective::address_towards(meeting_point);
+  introduction.host = introduction.host_given ? options.host : address_towards(meeting_point);
   introduction.bind = options.bind;
   const int wanted = options.port + place.local_rank;
   if (options.port != 0 && wanted > 65535)

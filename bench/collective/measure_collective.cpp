@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/rendezvous.h"
+#include "adapters/launch/rendezvous.h"
 #include "bench/serve.h"
 #include "bench/train/training_node.h"
 #include "dpwa/config/config.h"
@@ -50,8 +50,8 @@ BareGroup form_bare_group(const std::string& engine, int rank, int size, std::ui
     config.security.key_file = key_file;
     options.security = make_security(config);
   }
-  auto meeting = rank == 0 ? collective::Rendezvous::listen("127.0.0.1", patience, port)
-                           : collective::Rendezvous::connect("127.0.0.1", port, patience);
+  auto meeting = rank == 0 ? launch::Rendezvous::listen("127.0.0.1", patience, port)
+                           : launch::Rendezvous::connect("127.0.0.1", port, patience);
   BareGroup group{collective::make_engine(kind), nullptr};
   group.members = collective::ProcessGroup::form(group.engine, meeting.store(), options);
   meeting.leave(size - 1, patience);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/launch/launched_config.h"
+#include "adapters/launch/rendezvous.h"
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/config/scratch_file.h"
@@ -126,7 +126,7 @@ TEST_CASE("processes of two clusters do not become nodes of one") {
 }
 
 TEST_CASE("a store that the launcher hosts serves one meeting after another") {
-  const auto agent = collective::Rendezvous::listen("127.0.0.1", 20s);
+  const auto agent = Rendezvous::listen("127.0.0.1", 20s);
   for (int round = 0; round < 3; ++round) {
     std::vector<LaunchPlace> places;
     for (int rank = 0; rank < 3; ++rank) places.push_back(place_of(rank, 3, agent.port(), true));
@@ -141,7 +141,7 @@ TEST_CASE("a store that the launcher hosts serves one meeting after another") {
 }
 
 TEST_CASE("a meeting that failed does not spoil that of the restart") {
-  const auto agent = collective::Rendezvous::listen("127.0.0.1", 20s);
+  const auto agent = Rendezvous::listen("127.0.0.1", 20s);
   CHECK(meet_all({place_of(0, 2, agent.port(), true)}, {options_with(2s)})
             .front()
             .problem.ends_with(": rank 1"));
@@ -152,7 +152,7 @@ TEST_CASE("a meeting that failed does not spoil that of the restart") {
 }
 
 TEST_CASE("a port that somebody has, or where nobody is, ends the wait with its reason") {
-  const auto other = collective::Rendezvous::listen("127.0.0.1", 20s);
+  const auto other = Rendezvous::listen("127.0.0.1", 20s);
   const auto taken = meet_all({place_of(0, 2, other.port())}, {options_with(1s)});
   CHECK(test::has(taken.front().problem, "cannot listen on 127.0.0.1:"));
   const auto nobody = meet_all({place_of(1, 2, free_port())}, {options_with(200ms)});

@@ -3,7 +3,7 @@
 //
 // usage: dpwa_collective_rank FOLDER RANK SIZE LOST...
 //
-// The ranks meet by files in FOLDER: store.EPOCH holds the port. LOST: the ranks that the test will
+// The ranks of a group meet in a file of FOLDER. LOST: the ranks that the test will
 // kill. Prints lines "WORD MILLISECONDS" of the monotonic clock.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -12,14 +12,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <vector>
 
 #include "adapters/collective/engine/operations.h"
-#include "adapters/collective/engine/rendezvous.h"
 #include "test/adapters/collective/tested_engine.h"
 
 namespace {
@@ -37,28 +36,12 @@ void tell(const char* word, const std::string& detail = {}) {
   std::fflush(stdout);
 }
 
-// Rank 0 of a group hosts its store; the others wait for its port.
-Rendezvous meet(const std::filesystem::path& folder, const GroupOptions& options) {
-  const auto file = folder / ("store." + std::to_string(options.epoch));
-  if (options.rank == 0) {
-    auto host = Rendezvous::listen("127.0.0.1", options.form_timeout);
-    const auto fresh = file.string() + ".new";
-    std::ofstream(fresh) << host.port();
-    std::filesystem::rename(fresh, file);
-    return host;
-  }
-  std::uint16_t port = 0;
-  while (!(std::ifstream(file) >> port)) std::this_thread::sleep_for(1ms);
-  return Rendezvous::connect("127.0.0.1", port, options.form_timeout);
-}
-
+// The ranks of a group meet in a file of this folder.
 std::unique_ptr<ProcessGroup> form(const std::filesystem::path& folder,
                                    const GroupOptions& options) {
-  auto rendezvous = meet(folder, options);
-  auto group =
-      ProcessGroup::form(make_engine(dpwa::test::tested_engine()), rendezvous.store(), options);
-  rendezvous.leave(options.size - 1, 10s);
-  return group;
+  const auto file = folder / ("store." + std::to_string(options.epoch));
+  const auto store = c10::make_intrusive<c10d::FileStore>(file.string(), options.size);
+  return ProcessGroup::form(make_engine(dpwa::test::tested_engine()), store, options);
 }
 
 // All-reduces 1 MB; throws std::logic_error for a wrong sum.

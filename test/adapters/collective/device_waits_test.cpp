@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <memory>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
@@ -9,7 +10,6 @@
 
 #include "adapters/collective/engine/exchange.h"
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/rendezvous.h"
 #include "adapters/collective/engine/stream_waits.h"
 #include "test/adapters/doctest_with_torch.h"
 
@@ -35,8 +35,8 @@ class OrderedEngine final : public Engine {
 };
 
 std::unique_ptr<ProcessGroup> group_of_one(std::shared_ptr<const Engine> engine) {
-  const Rendezvous store = Rendezvous::listen("127.0.0.1", 20s);
-  return ProcessGroup::form(std::move(engine), store.store(), GroupOptions());
+  return ProcessGroup::form(std::move(engine), c10::make_intrusive<c10d::HashStore>(),
+                            GroupOptions());
 }
 
 // An operation of a device, which ends when it has been looked at often enough.

@@ -1,17 +1,13 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <future>
 #include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "adapters/collective/engine/process_group.h"
-#include "adapters/collective/engine/rendezvous.h"
 #include "test/adapters/collective/ranks.h"
 #include "test/adapters/collective/tested_engine.h"
 #include "test/adapters/doctest_with_torch.h"
@@ -57,21 +53,20 @@ TEST_CASE("a group of one needs nobody") {
 TEST_CASE("Gloo: an address that is not this machine's cannot form a group") {
   auto options = member(0, 1);
   options.own_address = "192.0.2.1";
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
+  const auto store = c10::make_intrusive<c10d::HashStore>();
   const auto error =
-      error_of([&] { ProcessGroup::form(make_engine(EngineKind::gloo), host.store(), options); });
+      error_of([&] { ProcessGroup::form(make_engine(EngineKind::gloo), store, options); });
   CHECK(error.reason().find("192.0.2.1") != std::string::npos);
 }
 
 TEST_CASE("abort ends an operation that waits for others, there and here") {
   const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
+  const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::unique_ptr<ProcessGroup>> groups(3);
   at_once(3, [&](std::size_t index) {
-    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), 3);
     options.timeout = 3600s;  // what does not come from abort() never comes
-    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
+    groups[index] = ProcessGroup::form(engine, store, options);
   });
   // Rank 0 never takes part. Rank 1 aborts while it waits; rank 2 hears of it from rank 1.
   std::atomic<int> started = 0;
@@ -104,13 +99,12 @@ TEST_CASE("abort ends an operation that waits for others, there and here") {
 
 TEST_CASE("a group with an operation under way can be destroyed without waiting") {
   const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
+  const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::unique_ptr<ProcessGroup>> groups(2);
   at_once(2, [&](std::size_t index) {
-    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), 2);
     options.timeout = 3600s;
-    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
+    groups[index] = ProcessGroup::form(engine, store, options);
   });
   std::vector<at::Tensor> tensors{at::full({1000}, 1.0)};
   const auto work = groups[0]->c10d()->allreduce(tensors);
@@ -120,15 +114,14 @@ TEST_CASE("a group with an operation under way can be destroyed without waiting"
 
 TEST_CASE("the end of one member is known to all the others, without any operation") {
   const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  const auto host = Rendezvous::listen("127.0.0.1", 20s);
+  const auto store = c10::make_intrusive<c10d::HashStore>();
   constexpr int size = 6;
   std::atomic<int> told = 0;
   std::vector<std::unique_ptr<ProcessGroup>> groups(size);
   at_once(size, [&](std::size_t index) {
-    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
     auto options = member(static_cast<int>(index), size);
     options.on_broken = [&] { ++told; };
-    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
+    groups[index] = ProcessGroup::form(engine, store, options);
   });
   groups[2].reset();
   CHECK(eventually([&] { return told == size; }));
@@ -152,12 +145,11 @@ TEST_CASE("members that leave in order break nothing for those who are slower") 
 TEST_CASE("after a failed group the same processes form the next one") {
   const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
   for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
-    const auto host = Rendezvous::listen("127.0.0.1", 20s);
+    const auto store = c10::make_intrusive<c10d::HashStore>();
     std::vector<std::unique_ptr<ProcessGroup>> groups(3);
     at_once(3, [&](std::size_t index) {
-      const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
       const auto place = member(static_cast<int>(index), 3, epoch);
-      groups[index] = ProcessGroup::form(engine, rendezvous.store(), place);
+      groups[index] = ProcessGroup::form(engine, store, place);
       const auto mean = Operations(*groups[index]).allreduce({"w", at::full({5}, 1.0 * index)});
       CHECK(mean[0].item<double>() == 1);
     });
@@ -165,76 +157,4 @@ TEST_CASE("after a failed group the same processes form the next one") {
     const auto error = error_of([&] { Operations(*groups[1]).barrier(); });
     CHECK(error.failure() == Failure::lost);
   }
-}
-
-using dpwa::test::error_of;
-
-namespace {
-
-bool accepts(const char* address, std::uint16_t port) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  inet_pton(AF_INET, address, &to.sin_addr);
-  const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
-  close(fd);
-  return connected;
-}
-
-}  // namespace
-
-TEST_CASE("a rendezvous listens on the address that was named and on no other") {
-  const auto host = Rendezvous::listen("127.0.0.2", 10s);
-  CHECK(host.port() != 0);
-  CHECK(accepts("127.0.0.2", host.port()));
-  CHECK_FALSE(accepts("127.0.0.1", host.port()));
-}
-
-TEST_CASE("what one member writes another reads") {
-  const auto host = Rendezvous::listen("127.0.0.1", 10s);
-  const auto client = Rendezvous::connect(host.host(), host.port(), 10s);
-  host.store()->set("key", std::string("value"));
-  CHECK(client.store()->get_to_str("key") == "value");
-}
-
-TEST_CASE("a port in use is an error in one line") {
-  const auto host = Rendezvous::listen("127.0.0.1", 10s);
-  const auto error = error_of([&] { Rendezvous::listen("127.0.0.1", 10s, host.port()); });
-  CHECK(error.failure() == Failure::usage);
-  CHECK(error.reason().starts_with("cannot listen on 127.0.0.1:" + std::to_string(host.port()) +
-                                   ", which process " + std::to_string(::getpid()) + " ("));
-  CHECK(error.reason().ends_with(") has: Address already in use"));
-}
-
-TEST_CASE("an address of another machine cannot host a rendezvous") {
-  CHECK(error_of([] { Rendezvous::listen("192.0.2.1", 1s); }).failure() == Failure::usage);
-  CHECK(error_of([] { Rendezvous::listen("no-such-host.invalid", 1s); })
-            .reason()
-            .starts_with("no-such-host.invalid: "));
-}
-
-TEST_CASE("a rendezvous that is not there fails within the time given") {
-  std::uint16_t port = 0;
-  { port = Rendezvous::listen("127.0.0.1", 10s).port(); }
-  const auto error = error_of([&] { Rendezvous::connect("127.0.0.1", port, 300ms); });
-  CHECK(error.failure() == Failure::timeout);
-  CHECK(error.operation() == "meeting at 127.0.0.1:" + std::to_string(port));
-  CHECK(error.reason() == "nothing answers: Connection refused");
-}
-
-TEST_CASE("the host waits until every client has left, but not for ever") {
-  auto host = Rendezvous::listen("127.0.0.1", 10s);
-  auto first = Rendezvous::connect(host.host(), host.port(), 10s);
-  auto second = Rendezvous::connect(host.host(), host.port(), 10s);
-  CHECK(first.leave(2, 10s));
-  CHECK_FALSE(host.leave(2, 20ms));
-  auto drained = std::async(std::launch::async, [&] { return host.leave(2, 20s); });
-  CHECK(second.leave(2, 10s));
-  CHECK(drained.get());
-}
-
-TEST_CASE("the own address is the one on the way to the peer") {
-  CHECK(address_towards("127.0.0.1") == "127.0.0.1");
-  CHECK(error_of([] { address_towards("no-such-host.invalid"); }).failure() == Failure::usage);
 }

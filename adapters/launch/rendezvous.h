@@ -6,13 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include "adapters/collective/engine/engine.h"
-
 namespace c10d {
 class Store;
 }
 
-namespace dpwa::collective {
+namespace dpwa::launch {
 
 // A meeting point of processes that have no connections yet: a c10d::TCPStore, on a free port of
 // its host. TCPStore has no authentication: any process that reaches the port can read and write
@@ -55,4 +53,4 @@ class Rendezvous {
 // Sends nothing. Throws CollectiveError for a host that has no address or no route.
 std::string address_towards(const std::string& host);
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::launch

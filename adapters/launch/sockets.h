@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace dpwa::collective {
+namespace dpwa::launch {
 
 // A TCP socket that listens on one address. Closed at the end unless it was released.
 class ListeningSocket {
@@ -45,4 +45,4 @@ class WithoutNameServers {
 std::string await_listener(const std::string& host, std::uint16_t port,
                            std::chrono::milliseconds limit);
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::launch

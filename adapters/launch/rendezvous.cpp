@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/rendezvous.h"
+#include "adapters/launch/rendezvous.h"
 
 #include <c10/util/Logging.h>
 
@@ -12,9 +12,12 @@
 #include <utility>
 
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/sockets.h"
+#include "adapters/launch/sockets.h"
 
-namespace dpwa::collective {
+namespace dpwa::launch {
+
+using collective::CollectiveError;
+using collective::Failure;
 namespace {
 
 constexpr const char* left_key = "dpwa/left";
@@ -68,7 +71,7 @@ Rendezvous Rendezvous::listen(const std::string& host, std::chrono::milliseconds
   } catch (const std::system_error& error) {
     throw CollectiveError(Failure::usage, what, "store", error.what());
   } catch (const std::exception&) {
-    throw translate(std::current_exception(), what, "store");
+    throw collective::translate(std::current_exception(), what, "store");
   }
 }
 
@@ -82,7 +85,7 @@ Rendezvous Rendezvous::connect(const std::string& host, std::uint16_t port,
   } catch (const std::runtime_error& error) {
     throw CollectiveError(Failure::timeout, what, "store", error.what());
   } catch (const std::exception&) {
-    throw translate(std::current_exception(), what, "store");
+    throw collective::translate(std::current_exception(), what, "store");
   }
 }
 
@@ -104,4 +107,4 @@ bool Rendezvous::leave(int others, std::chrono::milliseconds limit) noexcept {
   }
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::launch

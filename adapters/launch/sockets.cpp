@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/sockets.h"
+#include "adapters/launch/sockets.h"
 
 #include <poll.h>
 #include <resolv.h>
@@ -15,12 +15,15 @@
 #include <vector>
 
 #include "adapters/collective/engine/error.h"
-#include "adapters/collective/engine/rendezvous.h"
+#include "adapters/launch/rendezvous.h"
 #include "dpwa/base/backoff.h"
 #include "dpwa/base/port_holder.h"
 #include "dpwa/base/resolve_host.h"
 
-namespace dpwa::collective {
+namespace dpwa::launch {
+
+using collective::CollectiveError;
+using collective::Failure;
 
 namespace {
 
@@ -152,4 +155,4 @@ std::string address_towards(const std::string& host) {
   }
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::launch
