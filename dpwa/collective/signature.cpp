@@ -64,6 +64,20 @@ std::string Signature::text() const {
   return text;
 }
 
+Signature Signature::parse(const std::string& text) {
+  Signature signature;
+  bool first = true;
+  for (const std::string& line : lines_of(text)) {
+    const auto end_of_name = line.rfind("' ");
+    if (std::exchange(first, false)) {
+      signature.operation = line;
+    } else if (line.starts_with('\'') && end_of_name != std::string::npos) {
+      signature.entries.push_back({line.substr(1, end_of_name - 1), line.substr(end_of_name + 2)});
+    }
+  }
+  return signature;
+}
+
 std::optional<std::string> disagreement(const std::vector<std::string>& texts,
                                         const std::vector<std::string>& names) {
   std::vector<std::vector<std::string>> lines;

@@ -20,6 +20,8 @@ struct Signature {
 
   // One line for the operation, one per entry, one for the problem. Line ends in names are spaces.
   std::string text() const;
+  // The operation and the tensors of such a text.
+  static Signature parse(const std::string& text);
 };
 
 // "2 ('w3')", where `names` has one for the rank; else "2".

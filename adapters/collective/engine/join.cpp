@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,27 +18,17 @@ namespace {
 constexpr std::string_view reduces = "allreduce ";
 constexpr std::string_view broadcast_from = "broadcast from rank ";
 
-// A signature as members announce it: the operation, and the tensors with zeros in them.
-struct Announcement {
-  std::string operation;
+// Zeros of the tensors of an operation. Throws CollectiveError if one cannot be made here.
+std::vector<NamedTensor> zeros_for(const Signature& signature, const ProcessGroup& group) {
   std::vector<NamedTensor> tensors;
-};
-
-// Throws CollectiveError if a tensor cannot be made here.
-Announcement parse(const std::string& text, const ProcessGroup& group) {
-  std::istringstream lines(text);
-  Announcement announcement;
-  std::getline(lines, announcement.operation);
-  for (std::string line; std::getline(lines, line);) {
-    const auto end_of_name = line.rfind("' ");
-    if (line.empty() || line.front() != '\'' || end_of_name == std::string::npos) continue;
-    const std::string form = line.substr(end_of_name + 2);
-    announcement.tensors.push_back({line.substr(1, end_of_name - 1), zeros_of(form)});
-    if (!announcement.tensors.back().tensor.defined())
-      throw CollectiveError(Failure::usage, "join", group.engine(),
-                            "cannot take part in " + announcement.operation + " of " + line);
+  for (const auto& [name, form, setting] : signature.entries) {
+    tensors.push_back({name, zeros_of(form)});
+    if (!tensors.back().tensor.defined())
+      throw CollectiveError(
+          Failure::usage, "join", group.engine(),
+          "cannot take part in " + signature.operation + " of '" + name + "' " + form);
   }
-  return announcement;
+  return tensors;
 }
 
 template <typename Integer>
@@ -84,7 +73,9 @@ int Operations::join() {
 }
 
 void Operations::answer(const std::string& text, const std::vector<std::int64_t>& payloads) {
-  const auto [operation, tensors] = parse(text, group_);
+  const Signature signature = Signature::parse(text);
+  const std::string& operation = signature.operation;
+  const std::vector<NamedTensor> tensors = zeros_for(signature, group_);
   if (operation == "barrier") return;
   const std::string title = operation + (tensors.empty() ? "" : " '" + tensors.front().name + "'");
   if (operation.starts_with(reduces)) {

@@ -58,11 +58,6 @@ Halves to_halves(const at::Tensor& tensor, Compression compression) {
   return {scaled.to(type_of(compression)), exponent};
 }
 
-at::Tensor from_halves(const Halves& halves) {
-  return halves.values.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true)
-      .mul_(power_of_two(halves.exponent));
-}
-
 void sum_in_halves(const ProcessGroup& group, at::Tensor& flat, Compression compression,
                    double scale) {
   const std::int64_t size = group.size();

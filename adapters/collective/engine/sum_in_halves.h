@@ -28,7 +28,4 @@ struct Halves {
 };
 Halves to_halves(const at::Tensor& tensor, Compression compression);
 
-// The float32 values that they stand for.
-at::Tensor from_halves(const Halves& halves);
-
 }  // namespace dpwa::collective

@@ -149,6 +149,14 @@ TEST_CASE("compressed allreduce: sums in float32, the same bits on every rank") 
   }
 }
 
+namespace {
+
+at::Tensor from_halves(const Halves& halves) {
+  return halves.values.to(at::kFloat).mul(std::ldexp(1.0, halves.exponent));
+}
+
+}  // namespace
+
 TEST_CASE("halves keep finite values finite, small ones alive and the others as they are") {
   const auto values = at::tensor({1e9, -1e9, 1e3, 0.0, HUGE_VAL, -HUGE_VAL}, at::kFloat);
   const auto small = at::tensor({1e-12, -3e-14, 0.0}, at::kFloat);

@@ -52,6 +52,21 @@ TEST_CASE("what one rank has wrong comes before what follows from it") {
         "rank 1: 'w': bool cannot be added");
 }
 
+TEST_CASE("operation and tensors are read back from the text, without settings and problems") {
+  Signature signature = reduce("float32 [3, 4]");
+  signature.entries.push_back({"it's", "int64 []"});
+  signature.entries.push_back({"--seed", "1", true});
+  signature.problem = "'w': wrong";
+  const Signature read = Signature::parse(signature.text());
+  CHECK(read.operation == "allreduce sum");
+  REQUIRE(read.entries.size() == 3);
+  CHECK(read.entries[0].name == "w");
+  CHECK(read.entries[0].form == "float32 [3, 4]");
+  CHECK(read.entries[2].name == "it's");
+  CHECK(read.entries[2].form == "int64 []");
+  CHECK(Signature::parse("").operation.empty());
+}
+
 TEST_CASE("a line end in a name cannot pose as another entry") {
   const Signature forged{"sum", {{"w\n'b' float32 [3]", "x"}}, {}};
   CHECK(forged.text() == "sum\n'w 'b' float32 [3]' x\n");
