@@ -45,6 +45,7 @@ PROPOSER = "dpwa/members/proposer.cpp"
 NEIGHBOURS = "dpwa/members/neighbours.cpp"
 ENGINE = "dpwa/members/view_engine.cpp"
 MEMBER = "test/world/group_member.cpp"
+PROCESS = "test/world/group_process.cpp"
 START = "dpwa/rules/start_rule.cpp"
 START_UP = "dpwa/engine/start_up.cpp"
 LINEAGE = "dpwa/rules/lineage.cpp"
@@ -96,7 +97,7 @@ DEFECTS = (
     Defect("a vote is no promise", VOTE, "promised = accepted = proposal.ballot;", "accepted = proposal.ballot;"),
     Defect("a promise is not kept on the disk", ENGINE, "    changed_ |= promise.granted;\n", ""),
     Defect("a vote is not kept on the disk", ENGINE, "  changed_ |= !given.empty();\n", ""),
-    Defect("answers do not wait for the disk", MEMBER, "    if (!waiting_.front().keep) {",
+    Defect("answers do not wait for the disk", PROCESS, "    if (!waiting_.front().keep) {",
            "    if (waiting_.front().keep)\n"
            "      environment_.write(votes_file, *waiting_.front().keep, [] {});\n    if (true) {"),
     Defect("accepted values are ignored", PROPOSER,

@@ -1,14 +1,11 @@
 #include "test/world/group_member.h"
 
 #include <algorithm>
-#include <any>
 
 #include "dpwa/base/random.h"
 
 namespace dpwa::world::testing {
 
-using members::Base;
-using members::Kept;
 using members::Member;
 using members::ProcessId;
 using members::Progress;
@@ -17,8 +14,6 @@ using members::ViewEngine;
 
 namespace {
 
-constexpr auto votes_file = "votes";
-constexpr auto counter_file = "counter";
 constexpr Duration restart = std::chrono::milliseconds(20);
 constexpr int looks = 4;         // in each patience
 constexpr int silent_looks = 6;  // without a word: suspected
@@ -27,151 +22,46 @@ std::uint64_t settings_of(const GroupOptions& options, const std::string& name) 
   return name == options.odd ? 8 : 7;
 }
 
+members::GroupEngineOptions engine_options(const GroupOptions& options, const std::string& name) {
+  members::GroupEngineOptions group;
+  group.view = {
+      .self = {},
+      .names = options.names,
+      .minimum = options.minimum,
+      .settings = settings_of(options, name),
+      .serves = options.servers.contains(name),
+      .quorum = options.servers.empty() ? members::Quorum::majority : members::Quorum::with_servers,
+      .patience = options.patience};
+  group.beat = options.patience / looks;
+  group.lost_after = silent_looks * group.beat;
+  // One with other settings would stay in the run that the others give up, under a higher number.
+  group.ends_with_its_processes = options.loses_disks && options.odd.empty();
+  return group;
+}
+
 }  // namespace
 
 GroupMember::GroupMember(Environment& environment, const GroupOptions& options, GroupChecks& checks,
                          Traps& traps)
-    : traps_(traps[environment.name()]),
-      environment_(environment),
+    : GroupProcess(environment, traps, engine_options(options, environment.name())),
       options_(options),
       checks_(checks) {
-  const std::any counter = environment_.read(counter_file);
-  const std::uint64_t number = counter.has_value() ? std::any_cast<std::uint64_t>(counter) + 1 : 1;
-  const ProcessId self{environment_.name(), number, environment_.random().next()};
-  std::optional<Kept> former;
-  const std::any kept = environment_.read(votes_file);
-  if (kept.has_value()) former = std::any_cast<Kept>(kept);
-  members::GroupEngineOptions group;
-  group.view = {.self = self,
-                .names = options_.names,
-                .minimum = options_.minimum,
-                .settings = settings_of(options_, self.name),
-                .serves = options_.servers.contains(self.name),
-                .quorum = options_.servers.empty() ? members::Quorum::majority
-                                                   : members::Quorum::with_servers,
-                .patience = options_.patience,
-                .seed = environment_.random().next()};
-  group.beat = options_.patience / looks;
-  group.lost_after = silent_looks * group.beat;
-  // One with other settings would stay in the run that the others give up, under a higher number.
-  group.ends_with_its_processes = options_.loses_disks && options_.odd.empty();
-  engine_.emplace(std::move(group), std::move(former));
-  engine_->set_seeking(true, environment_.now());
-  view_ = engine().view();
   checks_.decided(view_);
-  environment_.write(counter_file, number, [this] { tick(); });
-}
-
-// It looks once in each.
-Duration GroupMember::group_beat() const {
-  return options_.patience / looks;
-}
-
-template <class Action>
-void GroupMember::tell(const std::string& to, Action action) {
-  environment_.send(to, [action = std::move(action)](Program& program) {
-    auto& receiver = static_cast<GroupMember&>(program);
-    action(receiver);
-    receiver.pump();
-  });
 }
 
 bool GroupMember::is_member() const {
   return view_.votes(id());
 }
 
-void GroupMember::tick() {
-  if (halted_) return;
+void GroupMember::ticked() {
   const TimePoint now = environment_.now();
-  engine_->tick(now);
   if (is_member() && now - moved_ > 5 * options_.patience) {
     views().renew();
     moved_ = now;
   }
-  if (is_member() && leaves_) views().leave();
-  if (engine().standing() == ViewEngine::Standing::left) {
-    halted_ = true;
-    return environment_.crash(restart);
-  }
+  if (engine().standing() == ViewEngine::Standing::left) return end(restart);
   report();
   repair();
-  pump();
-  environment_.after(group_beat(), [this] { tick(); });
-}
-
-// One write at a time; what follows from it waits.
-void GroupMember::pump() {
-  if (halted_) return;
-  members::GroupEngine::Wishes fresh = engine_->take();
-  if (fresh.keep || !fresh.installed.empty() || !fresh.send.empty())
-    waiting_.push_back(std::move(fresh));
-  while (!waits_ && !waiting_.empty()) {
-    if (!waiting_.front().keep) {
-      if (!act()) return;
-      continue;
-    }
-    waits_ = true;
-    environment_.write(votes_file, std::move(*waiting_.front().keep), [this] {
-      waits_ = false;
-      waiting_.front().keep.reset();
-      for (const View& view : waiting_.front().installed) checks_.decided(view);
-      pump();
-    });
-  }
-}
-
-bool GroupMember::act() {
-  auto& [keep, send, views] = waiting_.front();
-  while (!send.empty()) {
-    const auto [to, message] = send.front();
-    if (falls(message, /*sent=*/false)) return false;
-    send.erase(send.begin());
-    tell(to, [from = id(), message](GroupMember& receiver) {
-      receiver.engine_->receive(from, message, receiver.environment_.now());
-    });
-    if (falls(message, /*sent=*/true)) return false;
-  }
-  const std::vector<View> fresh = std::move(views);
-  waiting_.pop_front();
-  for (const View& view : fresh) installed(view);
-  return true;
-}
-
-std::optional<Trap> spring(std::vector<Trap>& traps, std::size_t kind, bool sent) {
-  for (auto trap = traps.begin(); trap != traps.end(); ++trap) {
-    if (trap->kind != kind || trap->sends != sent || trap->after-- > 0) continue;
-    const Trap sprung = *trap;
-    traps.erase(trap);
-    return sprung;
-  }
-  return std::nullopt;
-}
-
-bool GroupMember::falls(const members::GroupMessage& message, bool sent) {
-  const auto sprung = spring(traps_, message.index(), sent);
-  if (!sprung) return false;
-  switch (sprung->does) {
-    case Trap::Does::ends:
-      halted_ = true;
-      environment_.crash(sprung->back);
-      return true;
-    case Trap::Does::burns:
-      halted_ = true;
-      environment_.burn(sprung->back);
-      return true;
-    case Trap::Does::stops:
-      waits_ = true;
-      environment_.stop(sprung->back);
-      environment_.after({}, [this] {
-        waits_ = false;
-        pump();
-      });
-      return true;
-    case Trap::Does::hides:
-      environment_.hide(sprung->back);
-      return false;
-  }
-  return false;
 }
 
 void GroupMember::reset() {
@@ -254,7 +144,7 @@ void GroupMember::contribute(std::uint64_t operation) {
   const Contribution own{view_.number, operation, inputs_.at(operation)};
   for (const ProcessId& voter : view_.voters()) {
     if (voter != id())
-      tell(voter.name, [from = id(), own](GroupMember& to) { to.take(from, own); });
+      tell<GroupMember>(voter.name, [from = id(), own](GroupMember& to) { to.take(from, own); });
   }
   take(id(), own);
 }
@@ -305,8 +195,8 @@ void GroupMember::report() {
   if (!is_member()) return;
   for (const ProcessId& voter : view_.voters()) {
     if (voter == id()) continue;
-    tell(voter.name, [from = id(), view = view_.number, done = engine().progress()](
-                         GroupMember& to) { to.take_report(from, view, done); });
+    tell<GroupMember>(voter.name, [from = id(), view = view_.number, done = engine().progress()](
+                                      GroupMember& to) { to.take_report(from, view, done); });
   }
   take_report(id(), view_.number, engine().progress());
 }
@@ -331,11 +221,11 @@ void GroupMember::repair() {
   if (self->joining) {
     if (!giver_) return;
     if (!has_state_) {
-      tell(giver_->name, [from = id()](GroupMember& to) { to.answer_state(from); });
+      tell<GroupMember>(giver_->name, [from = id()](GroupMember& to) { to.answer_state(from); });
     } else {
       for (std::uint64_t i = 1; i <= operations_of_step; ++i)
-        tell(giver_->name, [from = id(), operation = engine().progress().through + i](
-                               GroupMember& to) { to.answer_fetch(from, operation); });
+        tell<GroupMember>(giver_->name, [from = id(), operation = engine().progress().through + i](
+                                            GroupMember& to) { to.answer_fetch(from, operation); });
     }
     return;
   }
@@ -345,8 +235,9 @@ void GroupMember::repair() {
     if (engine().progress().has(operation) || !done.has(operation)) continue;
     for (const Member& member : view_.members) {
       if (member.done.has(operation))
-        tell(member.id.name,
-             [from = id(), operation](GroupMember& to) { to.answer_fetch(from, operation); });
+        tell<GroupMember>(member.id.name, [from = id(), operation](GroupMember& to) {
+          to.answer_fetch(from, operation);
+        });
     }
   }
 }
@@ -354,10 +245,10 @@ void GroupMember::repair() {
 void GroupMember::answer_fetch(const ProcessId& to, std::uint64_t operation) {
   const auto found = results_.find(operation);
   if (!is_member() || found == results_.end()) return;
-  tell(to.name,
-       [to, view = view_.number, operation, result = found->second](GroupMember& receiver) {
-         if (receiver.id() == to) receiver.take_result(view, operation, result);
-       });
+  tell<GroupMember>(
+      to.name, [to, view = view_.number, operation, result = found->second](GroupMember& receiver) {
+        if (receiver.id() == to) receiver.take_result(view, operation, result);
+      });
 }
 
 void GroupMember::take_result(std::uint64_t view, std::uint64_t operation, std::uint64_t result) {
@@ -368,8 +259,8 @@ void GroupMember::take_result(std::uint64_t view, std::uint64_t operation, std::
 
 void GroupMember::answer_state(const ProcessId& to) {
   if (!is_member() || !has_state_) return;
-  tell(to.name, [to, from = id(), view = view_.number, steps = steps_done_,
-                 state = state_](GroupMember& receiver) {
+  tell<GroupMember>(to.name, [to, from = id(), view = view_.number, steps = steps_done_,
+                              state = state_](GroupMember& receiver) {
     if (receiver.id() == to) receiver.take_state(from, view, steps, state);
   });
 }

@@ -192,9 +192,9 @@ std::string words(const std::vector<Trap>& traps) {
 }  // namespace
 
 std::string words(const Schedule& schedule) {
-  static const char* const names[] = {"kill", "start",   "freeze", "wake",   "cut",
-                                      "heal", "replace", "scene",  "split",  "mend",
-                                      "slow", "behead",  "leave",  "outage", "recover"};
+  static const char* const names[] = {"kill",    "start",  "freeze",  "wake", "cut",  "heal",
+                                      "replace", "scene",  "split",   "mend", "slow", "behead",
+                                      "leave",   "outage", "recover", "trap"};
   static const char* const openings[] = {"loss", "renew", "part"};
   std::string text =
       std::to_string(schedule.machines) + " machines, " + std::to_string(schedule.servers) +
@@ -206,6 +206,7 @@ std::string words(const Schedule& schedule) {
     text += "\n  " + std::to_string(fault.at.count() / 1000) + " us " +
             names[static_cast<std::size_t>(fault.kind)] + " " + std::to_string(fault.first) + " " +
             std::to_string(fault.second) + " side " + std::to_string(fault.side);
+    if (fault.kind == Fault::Kind::trap) text += ":" + words(fault.traps[0]);
     if (fault.kind == Fault::Kind::scene)
       text += std::string(" ") + openings[static_cast<std::size_t>(fault.opening)] + ":" +
               words(fault.traps[0]) + " rival:" + words(fault.traps[1]) +
@@ -216,14 +217,14 @@ std::string words(const Schedule& schedule) {
 
 namespace {
 
-GroupMember* member_on(World& world, std::size_t machine) {
-  return world.runs(machine) ? static_cast<GroupMember*>(world.program(machine)) : nullptr;
+GroupProcess* member_on(World& world, std::size_t machine) {
+  return world.runs(machine) ? static_cast<GroupProcess*>(world.program(machine)) : nullptr;
 }
 
 std::vector<std::size_t> by_seniority(World& world) {
   members::View view;
   for (std::size_t i = 0; i < world.machines(); ++i) {
-    const GroupMember* const member = member_on(world, i);
+    const GroupProcess* const member = member_on(world, i);
     if (member != nullptr && member->engine().view().number >= view.number)
       view = member->engine().view();
   }
@@ -252,7 +253,7 @@ void play_scene(const Fault& fault, World& world, Traps& traps) {
       return;
     }
     case renew:
-      if (GroupMember* const member = member_on(world, at(fault.second % 2))) member->renew();
+      if (GroupProcess* const member = member_on(world, at(fault.second % 2))) member->renew();
       return;
     case part:
       world.cut(at(0), at(1), true);
@@ -286,7 +287,7 @@ void happen(const Fault& fault, World& world, Traps& traps) {
       return play_scene(fault, world, traps);
     case leave:
       for (std::size_t i = 0; i < machines; ++i) {
-        GroupMember* const member = member_on(world, i);
+        GroupProcess* const member = member_on(world, i);
         if (member != nullptr && (fault.side >> i & 1) != 0) member->leave();
       }
       return;
@@ -301,6 +302,9 @@ void happen(const Fault& fault, World& world, Traps& traps) {
       return;
     case recover:
       return calm_down(world, traps, 0);
+    case trap:
+      traps[world.name(fault.first)] = fault.traps[0];
+      return;
     case split:
       return world.split([&](std::size_t machine) { return (fault.side >> machine & 1) != 0; });
     case mend:

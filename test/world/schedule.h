@@ -10,7 +10,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/world/world.h"
-#include "test/world/group_member.h"
+#include "test/world/group_process.h"
 
 namespace dpwa::world::testing {
 
@@ -31,6 +31,7 @@ struct Fault {
     leave,    // the members of one side
     outage,   // the processes of one side end, and others are started
     recover,  // all machines run and hear one another
+    trap,     // set for `first`
   };
   // What a scene begins with: the reason for a change.
   enum class Opening : std::uint8_t {
@@ -49,7 +50,7 @@ struct Fault {
   Opening opening = Opening::loss;
   std::array<std::vector<Trap>, 3> traps{};  // by role
 
-  // Machines have to run GroupMembers.
+  // Programs have to be GroupProcesses.
   bool is_of_groups() const {
     using enum Kind;
     return kind == scene || kind == behead || kind == leave || kind == outage || kind == recover;
@@ -76,7 +77,7 @@ struct Schedule {
 // The same seed gives the same schedule on every machine.
 Schedule draw(std::uint64_t seed);
 
-// To machines whose programs are GroupMembers.
+// To machines whose programs are GroupProcesses.
 void happen(const Fault& fault, World& world, Traps& traps);
 // All machines but the lost ones run, hear one another, and are left alone.
 void calm_down(World& world, Traps& traps, std::uint64_t lost);
