@@ -274,13 +274,10 @@ void GroupFormer::drop_stale(const State& state) {
   {
     const MutexLock lock(mutex_);
     const bool stale =
-        formed_ && (!formed_->membership.are_in(state.view) ||
-                    !formed_->membership.have_voters_of(state.view) || formed_->group->broken());
+        formed_ && (is_left_behind(formed_->membership, state.view) || formed_->group->broken());
     if (stale) dropped.swap(formed_);
     if (seeks_ || state.view.number <= current_.view) return;
-    for (std::size_t rank = 0; rank < current_.members.size(); ++rank) {
-      if (state.view.member(current_.members[rank].id) == nullptr) lost = static_cast<int>(rank);
-    }
+    lost = current_.rank_outside(state.view);
     if (!lost) return;
     current = current_group_.lock();
   }
@@ -288,24 +285,14 @@ void GroupFormer::drop_stale(const State& state) {
     current->abandon(*lost);
 }
 
-// A node that joins is admitted between two steps, when the members have a group: beside that one.
-// A group that takes the place of one that has failed is of the voters alone, because they repeat a
-// step, for which the program of the one that joins has not prepared.
 std::optional<GroupMembers> GroupFormer::wanted(const State& state, bool seeks) const {
-  if (!state.in_view()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const NodeEntry& node : config_.nodes) names.push_back(node.name);
   const bool stops = config_.collective.on_lost_rank == OnLostRank::stop;
-  if (stops && (!seeks || state.view.members.size() < config_.nodes.size())) return std::nullopt;
   const MutexLock lock(mutex_);
   if (formed_) return std::nullopt;
-  const bool joins = !state.view.votes(state.self);
-  const bool admits = stops || joins || !seeks;
-  auto members = members_of(state.view, admits, config_);
-  if (!seeks) {
-    const bool grows =
-        current_.are_in(state.view) && members.members.size() > current_.members.size();
-    if (!grows) return std::nullopt;
-  }
-  return members;
+  return wanted_group(state.view, state.self, names,
+                      {.seeks = seeks, .current = current_, .needs_all = stops});
 }
 
 void GroupFormer::pursue(const State& state, const GroupMembers& wanted) {

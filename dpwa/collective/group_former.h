@@ -9,12 +9,12 @@
 #include <thread>
 
 #include "dpwa/base/threads.h"
-#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/group_notes.h"
 #include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
 #include "dpwa/log/log.h"
+#include "dpwa/members/group_members.h"
 
 namespace dpwa::collective {
 

@@ -6,13 +6,15 @@
 #include <vector>
 
 #include "dpwa/base/threads.h"
-#include "dpwa/collective/group_members.h"
+#include "dpwa/members/group_members.h"
 
 namespace dpwa {
 class StatusNotes;
 }
 
 namespace dpwa::collective {
+
+using members::GroupMembers;
 
 // The entry "collective" of a node's status document: its group, for people.
 struct GroupNotes {

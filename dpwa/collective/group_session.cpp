@@ -70,9 +70,8 @@ bool GroupSession::complete(std::uint64_t step) {
   std::uint64_t seen = 0;
   while (true) {
     const auto state = node_.state();
-    if (!state.in_view()) return false;
-    // Members of the next group that have the result of a step hand it to those that do not.
-    if (!membership_.have_voters_of(state.view)) return true;
+    const auto counts = members::step_counts(membership_, state.view, state.self);
+    if (counts != members::StepCounts::in_a_view) return counts == members::StepCounts::yes;
     view_ = state.view.number;
     if (node_.complete(view_, step)) return true;
     if (!minority_in(state).empty() || stop_signal::received() != 0) return false;

@@ -7,13 +7,13 @@
 
 #include "dpwa/base/settings.h"
 #include "dpwa/collective/group_former.h"
-#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/group_notes.h"
 #include "dpwa/collective/rank_watch.h"
 #include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/place.h"
 #include "dpwa/group/group_node.h"
+#include "dpwa/members/group_members.h"
 #include "dpwa/net/local_process.h"
 
 namespace dpwa::collective {

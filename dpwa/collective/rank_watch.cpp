@@ -104,10 +104,9 @@ void RankWatch::look(const std::string& what, Duration waited) {
   for (const auto& member : membership_.members) {
     const auto peer = state.peers.find(member.id.name);
     if (peer == state.peers.end()) continue;  // this node
-    const bool again = peer->second.id && peer->second.id->replaces(member.id);
     const bool answers = peer->second.id == member.id && state.answers(peer->second);
     views.push_back({.name = member.id.name,
-                     .lost = again ? "was started again" : peer->second.lost,
+                     .lost = peer->second.why_gone(member.id),
                      .answers = answers,
                      .waits = answers && peer->second.said.waits});
   }

@@ -7,12 +7,12 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/base/usual_time.h"
-#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/group_notes.h"
 #include "dpwa/collective/lateness.h"
 #include "dpwa/collective/step_group.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
+#include "dpwa/members/group_members.h"
 
 namespace dpwa::collective {
 

@@ -210,10 +210,11 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   const StepGroup& group = session.group();
   RankWatch& watch = session.watch();
   watch.begin_wait("comparing models");
-  std::vector<MemberState> members;
-  for (const std::int64_t number : agree(group, question(), packed(transfer_.own_state(newcomer))))
-    members.push_back(unpacked(number));
-  const SyncPlan plan = plan_sync(members);
+  std::vector<MemberState> states;
+  for (const std::int64_t number :
+       agree(group, question(), members::packed(transfer_.own_state(newcomer))))
+    states.push_back(members::unpacked(number));
+  const SyncPlan plan = members::plan_sync(states);
   transfer_.enter(group, plan);
   if (gossip_ != nullptr) share_lineage(group, plan.source);
   replica_.enter(group, {[&watch](const std::string& what) { watch.begin_wait(what); },

@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "dpwa/base/settings.h"
-#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/signature.h"
 #include "dpwa/config/config.h"
 #include "dpwa/group/group_node.h"
+#include "dpwa/members/group_members.h"
 
 namespace dpwa::collective {
+
+using members::GroupMembers;
 
 // Terms: settings that must be the same on all nodes of a group.
 

@@ -15,9 +15,15 @@ namespace {
 constexpr Duration to_speak_for_the_former = std::chrono::seconds(2);
 constexpr int not_heard = 10;  // beats: at this moment
 constexpr int finds_out = 20;  // beats: until all know that a run is over
-constexpr int at_rest = 3;     // times as long may a member be silent that nobody waits for
+constexpr auto no_longer_running = "is no longer running";
+constexpr int at_rest = 3;  // times as long may a member be silent that nobody waits for
 
 }  // namespace
+
+std::string Peer::why_gone(const ProcessId& process) const {
+  if (id && id->replaces(process)) return "was started again";
+  return lost.empty() && refuses() ? no_longer_running : lost;
+}
 
 GroupEngine::GroupEngine(GroupEngineOptions options, std::optional<Kept> former)
     : options_(std::move(options)),
@@ -150,7 +156,7 @@ void GroupEngine::receive(const ProcessId& from, const GroupMessage& message, Ti
 
 // In words that follow its name; empty: it is not.
 std::string GroupEngine::why_lost(const Peer& peer, Duration lost_after, TimePoint now) const {
-  if (peer.refuses()) return "is no longer running";
+  if (peer.refuses()) return no_longer_running;
   const Duration silent = now - std::max(peer.heard, waits_since_.value_or(TimePoint{}));
   const Duration longest = lost_after * (waits_since_ ? 1 : at_rest);
   const bool judges = waits_since_ || options_.judges_at_rest;

@@ -54,6 +54,9 @@ struct Peer {
   bool refuses() const { return refusals >= 2; }
   // A single failure may be that of keys which are just being replaced.
   bool bars_us() const { return bars >= 2; }
+  // Why this process of its name will not come any more, in words that follow the name; empty: it
+  // may.
+  std::string why_gone(const ProcessId& process) const;
 };
 
 // Who steps together, as one process takes part in it: the views (view_engine.h), the signs of life

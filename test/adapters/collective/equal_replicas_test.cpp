@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dpwa/collective/sync_plan.h"
+#include "dpwa/members/sync_plan.h"
 #include "test/adapters/collective/training_nodes.h"
 #include "test/support/log_file.h"
 #include "test/support/moving_host.h"
@@ -214,7 +214,7 @@ TEST_CASE("an optimizer may end before finish() though a node comes meanwhile") 
 }
 
 TEST_CASE("the optimizer that others take over is that of the source, or of one that still steps") {
-  using collective::owner_of_optimizer;
+  using members::owner_of_optimizer;
   using Optimizers = std::vector<std::int64_t>;
   CHECK(owner_of_optimizer(Optimizers{7, 8, 9}, 1, {false, false, true}) == 1);
   CHECK(owner_of_optimizer(Optimizers{0, 7, 8}, 0, {false, true, false}) == 2);

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "dpwa/collective/group_members.h"
 #include "dpwa/collective/lateness.h"
 #include "dpwa/collective/terms.h"
 
@@ -149,29 +148,6 @@ TEST_CASE("a node that can never be in the first group is named, and others are 
   // In a group that was formed already, the views decide.
   state.view = {.run = 1, .number = 1, .members = {{{"a", 1, 1}}, {{"b", 1, 1}}}};
   CHECK(stranger_in(state, {}, true).empty());
-}
-
-TEST_CASE("a group has the voters of a view, or all, in the order of the file") {
-  Config config;
-  for (const char* name : {"a", "b", "c"}) {
-    config.nodes.emplace_back();
-    config.nodes.back().name = name;
-  }
-  members::View view{.run = 1, .number = 4, .members = {{{"c", 1, 1}}, {{"a", 2, 1}}}};
-  view.members.push_back({{"b", 3, 1}, /*joining=*/true});
-  const GroupMembers voters = members_of(view, /*admits=*/false, config);
-  CHECK(voters.members == std::vector<GroupMembers::Member>{{0, {"a", 2, 1}}, {2, {"c", 1, 1}}});
-  CHECK(voters.rank_of(2) == 1);
-  CHECK_FALSE(voters.rank_of(1));
-  const GroupMembers all = members_of(view, /*admits=*/true, config);
-  CHECK(all.members.size() == 3);
-  CHECK(all.number() == voters.number() + 1);
-  CHECK(voters.have_voters_of(view));
-  view.members.back().joining = false;
-  CHECK_FALSE(voters.have_voters_of(view));
-  CHECK(all.have_voters_of(view));
-  view.members.erase(view.members.begin());
-  CHECK_FALSE(all.are_in(view));
 }
 
 TEST_CASE("one that has left in order is named as that, though another one is lost too") {

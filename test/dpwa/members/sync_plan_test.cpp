@@ -1,10 +1,10 @@
-#include "dpwa/collective/sync_plan.h"
+#include "dpwa/members/sync_plan.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-namespace dpwa::collective {
+namespace dpwa::members {
 
 using enum GroupState;
 using Flags = std::vector<bool>;
@@ -59,4 +59,4 @@ TEST_CASE("at the start of a resumed run all but the source take over the optimi
   CHECK_FALSE(plan_sync({{0, none}, {0, none}}).hands_over_optimizer());
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::members

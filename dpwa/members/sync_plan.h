@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-namespace dpwa::collective {
+namespace dpwa::members {
 
 // How a node comes into a group.
 enum class GroupState {
@@ -54,4 +54,4 @@ MemberState unpacked(std::int64_t number);
 std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,
                                       const std::vector<bool>& behind);
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::members

@@ -1,8 +1,8 @@
-#include "dpwa/collective/sync_plan.h"
+#include "dpwa/members/sync_plan.h"
 
 #include <algorithm>
 
-namespace dpwa::collective {
+namespace dpwa::members {
 
 bool SyncPlan::any_behind() const {
   return std::ranges::find(behind, true) != behind.end();
@@ -55,4 +55,4 @@ std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizer
   return first;
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::members
