@@ -110,12 +110,13 @@ StepResult CollectiveNode::exchanged(StepResult result) {
   return result;
 }
 
-// If the exchange failed, the next group repeats it, unless one of its members has the result.
+// If the exchange failed, the next group repeats it, unless one of its members has the result. One
+// whose result did not count sends zeros, so that no gradient is in two sums.
 void CollectiveNode::end_exchange() {
   StepResult result = exchanged(replica_.exchange());
   while (result.error || !(stops_on_loss() || session_->complete(step_under_way()))) {
     if (!move_on(result.error ? &*result.error : nullptr)) return;
-    result = exchanged(replica_.repeat());
+    result = exchanged(steps_.has_spent_gradients() ? replica_.exchange() : replica_.repeat());
   }
   take(*result.tally);
 }

@@ -41,7 +41,7 @@ class Replica {
   // Ends the exchange that the backward pass has begun; without one sends what passes under
   // accumulate() have left, or else zeros, so that no member waits.
   virtual StepResult exchange() = 0;
-  // The same gradients in another group, where the exchange has failed or did not count.
+  // The same gradients in another group, where the exchange has failed.
   virtual StepResult repeat() = 0;
   // Without a batch, for a node that has no more.
   virtual StepResult exchange_joined() = 0;

@@ -7,6 +7,7 @@ namespace dpwa::collective {
 
 void StepRecord::exchanged(const StepResult& result) {
   if (stage_ == Stage::open) stage_ = Stage::exchanged;
+  spent_ = spent_ || !result.error;
   report_.waited += result.waited;
   report_.bytes += result.bytes;
   averaged_bytes_ += result.bytes;
@@ -26,6 +27,7 @@ bool StepRecord::take(const StepTally& tally) {
 
 StepReport StepRecord::end_step(double clock) {
   stage_ = Stage::open;
+  spent_ = false;
   report_.clock = clock;
   return std::exchange(report_, {});
 }

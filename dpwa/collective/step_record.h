@@ -29,6 +29,9 @@ class StepRecord {
   void enter_group() { notes_.clear(); }
   // An exchange has ended, whether it counts or not.
   void exchanged(const StepResult& result);
+  // Whether one has ended well, and so has written the mean over this node's own gradients: where
+  // it does not count, they cannot be sent again.
+  bool has_spent_gradients() const { return spent_; }
   // It counts. True: a member was told to stop, which is new.
   bool take(const StepTally& tally);
 
@@ -46,6 +49,7 @@ class StepRecord {
   enum class Stage { open, exchanged, taken_over };
 
   Stage stage_ = Stage::open;
+  bool spent_ = false;
   StepReport report_;                 // of the step under way
   std::vector<std::uint32_t> notes_;  // with the last exchange, by rank
   std::uint64_t averaged_bytes_ = 0;

@@ -40,10 +40,14 @@ TEST_CASE("a step is open until its exchange has ended, well or not") {
   failed.error = CollectiveError(Failure::lost, "averaging", "dpwa", "rank 1 has gone");
   steps.exchanged(failed);
   CHECK_FALSE(steps.is_open());
+  CHECK_FALSE(steps.has_spent_gradients());
   StepTally tally;
   tally.notes = {0, 0, 0};
   tally.joined = 1;
   steps.exchanged({tally, {}, {}, 4});
+  CHECK(steps.has_spent_gradients());
+  steps.exchanged(failed);
+  CHECK(steps.has_spent_gradients());
   CHECK_FALSE(steps.take(tally));
   const StepReport report = steps.end_step(8);
   CHECK(report.clock == 8);
@@ -52,6 +56,7 @@ TEST_CASE("a step is open until its exchange has ended, well or not") {
   CHECK(report.bytes == 4);
   CHECK(steps.averaged_bytes() == 4);
   CHECK(steps.is_open());
+  CHECK_FALSE(steps.has_spent_gradients());
   steps.take_over();
   steps.exchanged({tally, {}, {}, 0});
   CHECK(steps.is_taken_over());
