@@ -25,6 +25,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 VIEWS = "at most one group goes on*"
+STEPS = "a group that loses members between*"
 GOSSIP = "nodes that gossip mix one origin*"
 STORE = "a store counts each push once*"
 LOSSES = "when servers end with the only values*"
@@ -46,6 +47,11 @@ NEIGHBOURS = "dpwa/members/neighbours.cpp"
 ENGINE = "dpwa/members/view_engine.cpp"
 MEMBER = "test/world/group_member.cpp"
 PROCESS = "test/world/group_process.cpp"
+GROUPS = "dpwa/members/group_members.cpp"
+HELD = "dpwa/members/held_state.cpp"
+SYNC = "dpwa/members/sync_plan.cpp"
+SYNC_H = "dpwa/members/sync_plan.h"
+STEPPER = "test/world/step_trainer.cpp"
 START = "dpwa/rules/start_rule.cpp"
 START_UP = "dpwa/engine/start_up.cpp"
 LINEAGE = "dpwa/rules/lineage.cpp"
@@ -142,6 +148,21 @@ DEFECTS = (
            "if (!engine().progress().has(operation) && !done_before_.has(operation))\n      open",
            "if (!engine().progress().has(operation)) open"),
     Defect("early contributions are dropped", MEMBER, "early_.emplace_back(from, contribution);", "return;"),
+    # The steps of a group that loses members.
+    Defect("the first state counts, not the furthest", SYNC, ": a.clock > b.clock;", ": false;", test=STEPS),
+    Defect("those that train apart count as members", HELD, "if (!newcomer && holds_ == Holds::all)",
+           "if (!newcomer && holds_ != Holds::nothing)", test=STEPS),
+    Defect("a newcomer counts as a member", HELD, "if (!newcomer && holds_ == Holds::all)",
+           "if (holds_ == Holds::all)", "its clock is behind, unless the others stand still", test=STEPS),
+    Defect("weights without the optimizer are a whole state", HELD,
+           "plan_.takes_optimizer(rank) ? Holds::all_but_optimizer : Holds::all", "Holds::all", test=STEPS),
+    Defect("one that holds a part of a state keeps it", HELD, "if (takes) holds_ = Holds::nothing;", "", test=STEPS),
+    Defect("the optimizer's state is not handed over", SYNC_H, "return any_behind() || is_resumed();",
+           "return is_resumed();", test=STEPS),
+    Defect("gradients that a result replaced are sent again", STEPPER, "if (spent) gradients_.clear();", "",
+           "not covered, but rare: step_record_test.cpp has the rule", test=STEPS),
+    Defect("one that took a state over makes the step as well", STEPPER, "if (behind) taken_over_ = true;", "",
+           test=STEPS),
     # Joining.
     Defect("one joins before it has caught up", NEXT,
            "promises.caught_up(base, member.id))", "promises.living(member.id))"),
