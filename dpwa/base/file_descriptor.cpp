@@ -1,6 +1,7 @@
 #include "dpwa/base/file_descriptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 namespace dpwa {
@@ -10,6 +11,12 @@ bool is_same_user(int socket) {
   socklen_t size = sizeof credentials;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
          size == sizeof credentials && credentials.uid == ::geteuid();
+}
+
+bool has_hung_up(int socket) {
+  constexpr short ended = POLLRDHUP | POLLHUP | POLLERR;
+  pollfd one{socket, POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) == 1 && (one.revents & ended) != 0;
 }
 
 bool reserve_standard_descriptors() {

@@ -33,6 +33,10 @@ class FileDescriptor {
 // process. The kernel answers.
 bool is_same_user(int socket);
 
+// Whether the other end of a connected socket sends nothing more, after what has come already. Does
+// not wait.
+bool has_hung_up(int socket);
+
 // Opens the null device on each of the descriptors 0, 1 and 2 that is closed, so that no file or
 // memory that is opened later gets a number to which messages are written. Reading such a
 // descriptor 0 fails, and so does writing 1 or 2, as if they were closed. Returns whether all three

@@ -202,7 +202,15 @@ void GroupFormer::look() {
   drop_stale(state);
   const auto members = wanted(state, seeks);
   if (attempt_ && (!members || attempt_->members != *members)) drop_attempt();
-  if (members) pursue(state, *members);
+  if (!members) return;
+  if (const std::string gone = gone_member(*members, state.peers); !gone.empty()) {
+    if (attempt_) ++failures_;
+    drop_attempt();
+    const MutexLock lock(mutex_);
+    problem_ = gone;
+  } else {
+    pursue(state, *members);
+  }
 }
 
 void GroupFormer::note_words(const State& state, bool seeks) {

@@ -13,6 +13,7 @@
 #include <list>
 #include <utility>
 
+#include "dpwa/base/file_descriptor.h"
 #include "dpwa/base/invariant.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/base/plain_text.h"
@@ -37,6 +38,7 @@ using net::Stream;
 namespace {
 
 constexpr auto pause_between_calls = std::chrono::milliseconds(20);
+constexpr auto between_looks = std::chrono::milliseconds(50);
 // Callers that have not proved that they are members, beyond the members themselves.
 constexpr std::uint32_t most_strangers = 64;
 
@@ -63,6 +65,9 @@ struct Making {
     return kind == LinkKind::data ? data : news;
   }
   bool complete() const { return data && news; }
+  bool has_ended() const {
+    return (data && has_hung_up(data->socket.get())) || (news && has_hung_up(news->socket.get()));
+  }
 };
 
 // One call of form_links(), on its thread.
@@ -115,6 +120,7 @@ class LinkFormer {
   void place(int rank, LinkKind kind, Stream& stream);
   void fail(int lost, const std::string& what);
   void end();
+  void look_for_ends();
   std::vector<int> missing() const;
   std::string words_for_missing() const;
 
@@ -127,6 +133,7 @@ class LinkFormer {
   OpenList callers_;                       // that are not admitted yet
   std::list<Stream*> calls_;               // under way
   std::list<asio::steady_timer*> pauses_;  // between calls
+  asio::steady_timer looks_{io_};
   std::vector<Making> making_;
   std::string last_stranger_;
   bool ended_ = false;
@@ -154,6 +161,19 @@ void LinkFormer::end() {
   for (Open& caller : callers_) caller.stream.close();
   for (Stream* call : calls_) call->close();
   for (asio::steady_timer* pause : pauses_) pause->cancel();
+  looks_.cancel();
+}
+
+// A member that was connected and has gone: the others need not wait for the rest.
+void LinkFormer::look_for_ends() {
+  for (int rank = 0; rank < size() && !ended_; ++rank) {
+    if (making(rank).has_ended()) fail(rank, words_for(rank) + " has gone meanwhile");
+  }
+  if (ended_) return;
+  looks_.expires_after(between_looks);
+  looks_.async_wait([this](const boost::system::error_code& cancelled) {
+    if (!cancelled) look_for_ends();
+  });
 }
 
 std::vector<std::optional<MemberLinks>> LinkFormer::run(Duration limit,
@@ -182,6 +202,7 @@ std::vector<std::optional<MemberLinks>> LinkFormer::run(Duration limit,
     for (const LinkKind kind : {LinkKind::data, LinkKind::news})
       spawn(call(rank, kind, lower[static_cast<std::size_t>(rank)]));
   }
+  look_for_ends();
   if (missing().empty()) end();
   io_.run();
   if (defect_) std::rethrow_exception(defect_);

@@ -88,6 +88,10 @@ std::vector<std::optional<LocalMeeting::Member>> LocalMeeting::meet(
   }
   for (std::size_t missing = invitations.size() - self - 1; missing > 0;) {
     if (gives_up()) throw std::runtime_error("not all ranks have come");
+    for (std::size_t rank = 0; rank < sockets.size(); ++rank) {
+      if (sockets[rank].is_open() && has_hung_up(sockets[rank].descriptor()))
+        throw std::runtime_error("rank " + std::to_string(rank) + " has gone meanwhile");
+    }
     if (!ipc::is_readable(listener_.get())) {
       ipc::wait_for_any({listener_.get()}, ipc::look_every);
       continue;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -234,6 +235,26 @@ TEST_CASE("forming ends at once when it is stopped, or when a member does not li
     CHECK(broken.lost() == 0);
     CHECK(std::string(broken.what()).find("refused") != std::string::npos);
   }
+}
+
+TEST_CASE("a member that goes once it is connected ends the forming of the others") {
+  TcpMembers members(3);
+  std::optional<RawSocket> one(std::in_place, port_of(members, 0));
+  one->send(greeting_to(members, 0).encode());
+  int lost = -2;
+  test::at_once(2, [&](std::size_t rank) {
+    if (rank == 1) {
+      (void)one->read(LinkReply::bytes);
+      return one.reset();
+    }
+    try {
+      form_links(std::move(members.listeners[0]), members.options[0], 0, members.texts,
+                 std::chrono::hours(1), {});
+    } catch (const GroupBroken& broken) {
+      lost = broken.lost();
+    }
+  });
+  CHECK(lost == 2);
 }
 
 TEST_CASE("a text that is no address names its rank") {
