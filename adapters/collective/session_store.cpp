@@ -15,6 +15,13 @@ namespace {
 
 }  // namespace
 
+std::string SessionStore::writer_of(const std::string& key) const {
+  for (std::size_t rank = 0; rank < names_.size(); ++rank) {
+    if (key == invitation_of(static_cast<int>(rank))) return names_[rank];
+  }
+  return {};
+}
+
 SessionStore::SessionStore(std::shared_ptr<group::SharedEntries> entries,
                            const GroupOptions& options, std::stop_token stop)
     : Store(options.form_timeout),
@@ -46,7 +53,7 @@ SessionStore::Bytes SessionStore::get(const std::string& key) {
 
 bool SessionStore::check(const Keys& keys) {
   for (const std::string& key : keys) {
-    if (!entries_->find(group_, key)) return false;
+    if (!entries_->find(group_, key, writer_of(key))) return false;
   }
   return true;
 }
@@ -61,7 +68,8 @@ void SessionStore::wait(const Keys& keys, const std::chrono::milliseconds& timeo
 
 SessionStore::Bytes SessionStore::value_of(const std::string& key,
                                            std::chrono::milliseconds timeout) const {
-  auto value = entries_->wait(group_, key, std::chrono::steady_clock::now() + timeout, stop_);
+  auto value = entries_->wait(group_, key, std::chrono::steady_clock::now() + timeout, stop_,
+                              writer_of(key));
   if (value) return *std::move(value);
   if (stop_.stop_requested()) throw std::runtime_error("given up");
   const std::string late = missing();

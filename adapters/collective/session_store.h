@@ -15,7 +15,8 @@ namespace dpwa::collective {
 
 // The store at which the members of one group meet, over the authenticated connections that they
 // have (dpwa/group). There is no server: each member tells all others what it sets. So a key has
-// the value that one member has set, and what needs a server, such as counters, throws
+// the value that one member has set (invitation_of() only the one whose it is, where the ranks have
+// names), and what needs a server, such as counters, throws
 // std::runtime_error. A get waits until the time is over, or `stop` is requested. Any thread.
 class SessionStore final : public c10d::Store {
  public:
@@ -44,6 +45,7 @@ class SessionStore final : public c10d::Store {
 
  private:
   Bytes value_of(const std::string& key, std::chrono::milliseconds timeout) const;
+  std::string writer_of(const std::string& key) const;  // a name; empty: anybody
   std::string missing() const;
 
   const std::shared_ptr<group::SharedEntries> entries_;

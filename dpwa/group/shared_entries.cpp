@@ -31,14 +31,16 @@ std::vector<members::Entry> SharedEntries::own() const {
   return entries_.own();
 }
 
-SharedEntries::Value SharedEntries::find(std::uint64_t group, const std::string& key) const {
+SharedEntries::Value SharedEntries::find(std::uint64_t group, const std::string& key,
+                                         const std::string& writer) const {
   const MutexLock lock(mutex_);
-  const auto* const value = entries_.find(group, key);
+  const auto* const value = entries_.find(group, key, writer);
   return value == nullptr ? std::nullopt : Value(*value);
 }
 
 SharedEntries::Value SharedEntries::wait(std::uint64_t group, const std::string& key,
-                                         TimePoint until, const std::stop_token& stop) {
+                                         TimePoint until, const std::stop_token& stop,
+                                         const std::string& writer) {
   const std::stop_callback wakes(stop, [this] {
     const MutexLock lock(mutex_);
     changed_.notify_all();
@@ -47,7 +49,7 @@ SharedEntries::Value SharedEntries::wait(std::uint64_t group, const std::string&
   bool in_time = true;
   while (true) {
     if (!tell_ || stop.stop_requested()) return std::nullopt;
-    if (const auto* const value = entries_.find(group, key)) return *value;
+    if (const auto* const value = entries_.find(group, key, writer)) return *value;
     if (!in_time) return std::nullopt;
     in_time = changed_.wait_until(lock, until);
   }

@@ -31,10 +31,11 @@ class SharedEntries {
   std::vector<members::Entry> own() const;
 
   using Value = std::optional<std::vector<std::uint8_t>>;
-  Value find(std::uint64_t group, const std::string& key) const;
+  // `writer`: as of GroupEntries.
+  Value find(std::uint64_t group, const std::string& key, const std::string& writer = {}) const;
   // None: not until this time, or not before `stop` is requested or all has ended.
   Value wait(std::uint64_t group, const std::string& key, TimePoint until,
-             const std::stop_token& stop);
+             const std::stop_token& stop, const std::string& writer = {});
 
   void end();  // puts and waits fail from now on
 

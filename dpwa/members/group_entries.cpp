@@ -15,6 +15,22 @@ void GroupEntries::receive(const ProcessId& from, Entry entry) {
   Sender& sender = others_[from.name];
   if (sender.id != from) sender = {from, {}};
   add(sender.groups, std::move(entry));
+  drop_beyond_bound();
+}
+
+void GroupEntries::drop_beyond_bound() {
+  while (true) {
+    std::size_t bytes = 0;
+    Sender* oldest = nullptr;
+    for (auto& [name, sender] : others_) {
+      for (const OfGroup& of : sender.groups) bytes += of.bytes;
+      if (!sender.groups.empty() &&
+          (oldest == nullptr || sender.groups.front().came < oldest->groups.front().came))
+        oldest = &sender;
+    }
+    if (bytes <= most_bytes_of_others) return;
+    oldest->groups.pop_front();
+  }
 }
 
 bool GroupEntries::add(Groups& groups, Entry entry) {
@@ -25,7 +41,7 @@ bool GroupEntries::add(Groups& groups, Entry entry) {
   auto found = std::ranges::find(groups, entry.group, &OfGroup::group);
   if (found == groups.end()) {
     if (groups.size() == kept_groups) groups.pop_front();
-    found = groups.insert(groups.end(), {entry.group, {}, 0});
+    found = groups.insert(groups.end(), {entry.group, {}, 0, ++groups_});
   }
   const auto former = found->values.find(entry.key);
   const bool replaces = former != found->values.end();
@@ -42,8 +58,8 @@ const GroupEntries::OfGroup* GroupEntries::find_in(const Groups& groups, std::ui
   return found == groups.end() ? nullptr : &*found;
 }
 
-const std::vector<std::uint8_t>* GroupEntries::find(std::uint64_t group,
-                                                    const std::string& key) const {
+const std::vector<std::uint8_t>* GroupEntries::find(std::uint64_t group, const std::string& key,
+                                                    const std::string& writer) const {
   const auto value_in = [&](const Groups& groups) -> const std::vector<std::uint8_t>* {
     const OfGroup* const of = find_in(groups, group);
     if (of == nullptr) return nullptr;
@@ -52,7 +68,8 @@ const std::vector<std::uint8_t>* GroupEntries::find(std::uint64_t group,
   };
   if (const auto* const own = value_in(own_)) return own;
   for (const auto& [name, sender] : others_) {
-    if (const auto* const value = value_in(sender.groups)) return value;
+    const bool counts = writer.empty() || name == writer;
+    if (const auto* const value = counts ? value_in(sender.groups) : nullptr) return value;
   }
   return nullptr;
 }

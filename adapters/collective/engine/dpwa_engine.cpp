@@ -14,17 +14,13 @@
 namespace dpwa::collective::dpwa_engine {
 namespace {
 
-std::string key_of(int rank) {
-  return "invitation/" + std::to_string(rank);
-}
-
 // What each rank says, by rank.
 std::vector<std::string> exchange(c10d::Store& store, const GroupOptions& options,
                                   const std::string& own) {
-  store.set(key_of(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  store.set(invitation_of(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
   std::vector<std::string> all;
   for (int rank = 0; rank < options.size; ++rank) {
-    const auto text = store.get(key_of(rank));
+    const auto text = store.get(invitation_of(rank));
     all.emplace_back(text.begin(), text.end());
   }
   return all;

@@ -44,6 +44,29 @@ TEST_CASE("the last value of a key counts, and an own entry before that of anoth
   CHECK(value_of(entries, 7, "a") == Bytes{3});
 }
 
+TEST_CASE("an entry that one process alone may write is not taken from another") {
+  GroupEntries entries;
+  entries.receive({"a", 1, 1}, {7, "of b", {1}});
+  CHECK(entries.find(7, "of b", "b") == nullptr);
+  entries.receive(first, {7, "of b", {2}});
+  CHECK(*entries.find(7, "of b", "b") == Bytes{2});
+  CHECK(*entries.find(7, "of b", "a") == Bytes{1});
+}
+
+TEST_CASE("of all other processes only so many bytes are kept, of those that came last") {
+  GroupEntries entries;
+  constexpr std::size_t of_each = GroupEntries::most_bytes_of_a_group / max_entry_bytes - 1;
+  constexpr std::size_t most = GroupEntries::most_bytes_of_others / (of_each * max_entry_bytes);
+  const auto name = [](std::size_t i) { return "n" + std::to_string(i); };
+  for (std::size_t i = 0; i <= most; ++i) {
+    for (std::size_t key = 0; key < of_each; ++key)
+      entries.receive({name(i), 1, 1}, {7, std::to_string(key), Bytes(max_entry_bytes)});
+  }
+  CHECK_FALSE(entries.has_come(7, name(0)));
+  CHECK(entries.has_come(7, name(1)));
+  CHECK(entries.has_come(7, name(most)));
+}
+
 TEST_CASE("what a process has put goes when another one takes its name") {
   GroupEntries entries;
   entries.receive(first, {7, "a", {1}});
