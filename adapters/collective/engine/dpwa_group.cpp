@@ -236,13 +236,17 @@ DpwaGroup::WorkPtr DpwaGroup::barrier(const c10d::BarrierOptions&) {
   return start(c10d::OpType::BARRIER, {}, 0, [](Group& group) { group.barrier(); });
 }
 
-// The destructor of the group tells the others that this member leaves in order.
+// The destructor of the group tells the others that this member leaves in order, unless that would
+// leave an operation under way, which may wait for them for ever.
 void DpwaGroup::shutdown() {
-  end();
+  if (end() && queue_->performs()) break_off(-1);
 }
 
 void DpwaGroup::abandon(int rank) {
-  if (!end()) return;
+  if (end()) break_off(rank);
+}
+
+void DpwaGroup::break_off(int rank) {
   group_->abort(rank);
   if (on_broken_) on_broken_();
 }

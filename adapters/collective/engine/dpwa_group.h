@@ -70,6 +70,7 @@ class DpwaGroup final : public c10d::Backend {
  private:
   using Perform = DpwaWork::Perform;
   bool end();
+  void break_off(int rank);
   WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform);
   void reduce_in_place(collectives::Group& group, const at::Tensor& tensor,
                        const c10d::ReduceOp& reduction) const;

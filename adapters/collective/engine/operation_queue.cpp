@@ -1,6 +1,7 @@
 #include "adapters/collective/engine/operation_queue.h"
 
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
 #include "dpwa/base/thread_failure.h"
@@ -32,7 +33,7 @@ void OperationQueue::end() {
   if (thread_.joinable()) thread_.join();
   MutexLock lock(mutex_);
   ++waiters_;
-  while (performs_) ended_.wait(lock);
+  while (under_way_) ended_.wait(lock);
   --waiters_;
 }
 
@@ -71,6 +72,7 @@ void OperationQueue::begin(Operation& operation) {
 
 bool OperationQueue::wait(const Operation& operation, TimePoint until) {
   MutexLock lock(mutex_);
+  if (!operation.has_ended()) require_no_callback();
   ++waiters_;
   while (!operation.has_ended() && ended_.wait_until(lock, until)) {
   }
@@ -81,8 +83,9 @@ bool OperationQueue::wait(const Operation& operation, TimePoint until) {
 void OperationQueue::finish(const Operation& operation) {
   if (operation.has_ended()) return;
   MutexLock lock(mutex_);
+  if (!operation.has_ended()) require_no_callback();
   while (!operation.has_ended()) {
-    if (performs_ || waiting_.empty()) {
+    if (under_way_ || waiting_.empty()) {
       ++waiters_;
       ended_.wait(lock);
       --waiters_;
@@ -128,8 +131,21 @@ std::shared_ptr<Operation> OperationQueue::take_first() {
   std::shared_ptr<Operation> operation = std::move(waiting_.front());
   waiting_.pop_front();
   prompt_ -= operation->prompt_ ? 1 : 0;
-  performs_ = true;
+  under_way_ = operation;
+  performer_ = std::this_thread::get_id();
   return operation;
+}
+
+bool OperationQueue::performs() {
+  const MutexLock lock(mutex_);
+  return under_way_ && !under_way_->has_ended();
+}
+
+void OperationQueue::require_no_callback() {
+  if (under_way_ && performer_ == std::this_thread::get_id())
+    throw std::runtime_error(
+        "a callback of an operation waits for another operation of its group, which cannot begin "
+        "before the callback has ended");
 }
 
 void OperationQueue::perform(Operation& operation) {
@@ -144,7 +160,7 @@ void OperationQueue::perform(Operation& operation) {
 }
 
 void OperationQueue::performed() {
-  performs_ = false;
+  under_way_ = nullptr;
   if (prompt_ > 0) begins_.notify_all();
   tell_ended();
 }
@@ -158,8 +174,8 @@ void OperationQueue::work() {
     const Operation* const first = waiting_.empty() ? nullptr : waiting_.front().get();
     const bool is_due = prompt_ > 0 || (first != nullptr && first == seen);
     seen = first;
-    idle = first == nullptr && !performs_ ? idle + 1 : 0;
-    if (is_due && !performs_) {
+    idle = first == nullptr && !under_way_ ? idle + 1 : 0;
+    if (is_due && !under_way_) {
       const auto due = take_first();
       lock.unlock();
       perform(*due);

@@ -48,8 +48,11 @@ class OperationQueue {
   void begin(Operation& operation);
   // Until it has ended; false: not by then.
   bool wait(const Operation& operation, TimePoint until);
-  // Performs what comes before it, and the operation, unless another thread does.
+  // Performs what comes before it, and the operation, unless another thread does. Like wait(),
+  // throws std::runtime_error where a callback of one operation would wait for another for ever.
   void finish(const Operation& operation);
+  // Whether an operation is under way, and has not ended.
+  bool performs();
   // The operations that have not begun, and later ones, end with this.
   void fail(const std::exception_ptr& problem);
 
@@ -60,15 +63,17 @@ class OperationQueue {
   void performed() DPWA_REQUIRES(mutex_);
   static void end_of(Operation& operation, const std::exception_ptr& problem);
   void tell_ended() DPWA_REQUIRES(mutex_);
+  void require_no_callback() DPWA_REQUIRES(mutex_);
 
   Mutex mutex_;
   Condition begins_;  // for the thread of the queue
   Condition ended_;   // for those that wait
   std::deque<std::shared_ptr<Operation>> waiting_ DPWA_GUARDED_BY(mutex_);
-  std::size_t prompt_ DPWA_GUARDED_BY(mutex_) = 0;   // of those that wait
-  std::size_t waiters_ DPWA_GUARDED_BY(mutex_) = 0;  // on ended_
-  bool rests_ DPWA_GUARDED_BY(mutex_) = false;       // the thread, until it is told
-  bool performs_ DPWA_GUARDED_BY(mutex_) = false;
+  std::size_t prompt_ DPWA_GUARDED_BY(mutex_) = 0;                // of those that wait
+  std::size_t waiters_ DPWA_GUARDED_BY(mutex_) = 0;               // on ended_
+  bool rests_ DPWA_GUARDED_BY(mutex_) = false;                    // the thread, until it is told
+  std::shared_ptr<Operation> under_way_ DPWA_GUARDED_BY(mutex_);  // null: none
+  std::thread::id performer_ DPWA_GUARDED_BY(mutex_);             // of it
   bool ends_ DPWA_GUARDED_BY(mutex_) = false;
   std::exception_ptr problem_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -97,6 +97,25 @@ TEST_CASE("abort ends an operation that waits for others, there and here") {
   CHECK(later.reason() == "the group was left");
 }
 
+TEST_CASE("a group that is shut down with an operation under way ends it") {
+  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  if (engine->name() != "dpwa") return;
+  const auto host = Rendezvous::listen("127.0.0.1", 20s);
+  std::vector<std::unique_ptr<ProcessGroup>> groups(2);
+  at_once(2, [&](std::size_t index) {
+    const auto rendezvous = Rendezvous::connect(host.host(), host.port(), 20s);
+    auto options = member(static_cast<int>(index), 2);
+    options.timeout = 3600s;
+    groups[index] = ProcessGroup::form(engine, rendezvous.store(), options);
+  });
+  // Large, so that it begins at once; rank 1 never takes part.
+  std::vector<at::Tensor> tensors{at::full({1 << 20}, 1.0)};
+  const auto work = groups[0]->c10d()->allreduce(tensors);
+  groups[0]->c10d()->shutdown();
+  groups[0]->c10d()->abort();
+  CHECK_THROWS(work->wait());
+}
+
 TEST_CASE("a group with an operation under way can be destroyed without waiting") {
   const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
   const auto store = c10::make_intrusive<c10d::HashStore>();
