@@ -55,25 +55,31 @@ void GroupSession::drop() {
 }
 
 void GroupSession::begin_at(std::uint64_t step) {
+  begins_ = step;
   while (true) {
     const auto state = node_.state();
     // Another one is not for this group, which is about to end then.
-    if (!state.in_view() || !membership_.have_voters_of(state.view)) return;
-    view_ = state.view.number;
-    if (node_.begin_at(view_, step)) return;
+    const auto counts = members::step_counts(membership_, state.view, state.self);
+    if (counts != members::StepCounts::in_a_view || begin_in(state.view.number)) return;
     std::this_thread::yield();  // the next view is being written
   }
 }
 
+bool GroupSession::begin_in(std::uint64_t view) {
+  view_ = view;
+  if (begins_ && !node_.begin_at(view, *begins_)) return false;
+  begins_.reset();
+  return true;
+}
+
 bool GroupSession::complete(std::uint64_t step) {
-  if (node_.complete(view_, step)) return true;
+  if (!begins_ && node_.complete(view_, step)) return true;
   std::uint64_t seen = 0;
   while (true) {
     const auto state = node_.state();
     const auto counts = members::step_counts(membership_, state.view, state.self);
     if (counts != members::StepCounts::in_a_view) return counts == members::StepCounts::yes;
-    view_ = state.view.number;
-    if (node_.complete(view_, step)) return true;
+    if (begin_in(state.view.number) && node_.complete(view_, step)) return true;
     if (!minority_in(state).empty() || stop_signal::received() != 0) return false;
     seen = node_.wait_for_change(seen, SteadyClock::now() + between_news);
   }

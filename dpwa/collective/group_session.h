@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,9 @@ class GroupSession {
   std::string missed() const;  // members of the last group that this one lacks, quoted; or empty
 
  private:
+  // False: that view is no longer the latest one.
+  bool begin_in(std::uint64_t view);
+
   const Config& config_;
   NoticeBoard board_;
   UsualTime waits_;  // in exchanges
@@ -70,6 +74,8 @@ class GroupSession {
   GroupMembers membership_;
   GroupMembers before_;     // of the last group
   std::uint64_t view_ = 0;  // the number of the one in which the last step was completed
+  // The step after which the members of the group have one state, until a view knows it.
+  std::optional<std::uint64_t> begins_;
   std::shared_ptr<StepGroup> group_;
   std::unique_ptr<RankWatch> watch_;
 };

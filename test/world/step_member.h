@@ -138,6 +138,7 @@ class StepMember final : public GroupProcess {
   std::vector<std::uint64_t> give_all();
   Flow<bool> complete(std::uint64_t step);
   void begin_at(std::uint64_t step);
+  bool begin_in(std::uint64_t view);
   Flow<> compare();
   void make_step();
   Flow<> between_steps();
@@ -163,6 +164,7 @@ class StepMember final : public GroupProcess {
   std::uint64_t used_ = 0;    // the number of the last group that was tried
   TimePoint asked_{};         // for a view
   std::uint64_t step_view_ = 0;
+  std::optional<std::uint64_t> begins_;
 
   // --- the training thread
   Flow<> training_;

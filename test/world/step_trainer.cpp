@@ -133,11 +133,19 @@ Flow<> StepMember::enter(std::unique_ptr<Group> formed) {
   if (behind) taken_over_ = true;
 }
 
+// As GroupSession::begin_at.
 void StepMember::begin_at(std::uint64_t step) {
-  if (view_.member(id()) == nullptr || !group_->membership.have_voters_of(view_)) return;
-  step_view_ = view_.number;
-  // Otherwise the next view is being written, and this one is not for long.
-  views().begin_at(step_view_, step);
+  begins_ = step;
+  if (members::step_counts(group_->membership, view_, id()) == StepCounts::in_a_view)
+    begin_in(view_.number);
+}
+
+// False: that view is no longer the latest one.
+bool StepMember::begin_in(std::uint64_t view) {
+  step_view_ = view;
+  if (begins_ && !views().begin_at(view, *begins_)) return false;
+  begins_.reset();
+  return true;
 }
 
 std::vector<std::uint64_t> StepMember::give_all() {
@@ -216,12 +224,11 @@ Flow<bool> StepMember::exchange(std::vector<std::uint64_t> operations) {
 
 // As GroupSession::complete.
 Flow<bool> StepMember::complete(std::uint64_t number) {
-  if (views().complete(step_view_, number)) co_return true;
+  if (!begins_ && views().complete(step_view_, number)) co_return true;
   while (true) {
     const StepCounts counts = members::step_counts(group_->membership, view_, id());
     if (counts != StepCounts::in_a_view) co_return counts == StepCounts::yes;
-    step_view_ = view_.number;
-    if (views().complete(step_view_, number)) co_return true;
+    if (begin_in(view_.number) && views().complete(step_view_, number)) co_return true;
     if (!engine_->lacking(environment_.now()).empty()) co_return false;
     co_await pause(options_.patience / 20);
   }
