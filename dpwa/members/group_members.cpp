@@ -54,7 +54,9 @@ std::optional<GroupMembers> wanted_group(const View& view, const ProcessId& self
   if (search.needs_all && (!search.seeks || view.members.size() < names.size()))
     return std::nullopt;
   const bool joins = !view.votes(self);
-  auto wanted = members_of(view, search.needs_all || joins || !search.seeks, names);
+  // One that votes and is not in the current group has none, and needs that of the voters.
+  const bool admits_joining = !search.seeks && search.current.have_voters_of(view);
+  auto wanted = members_of(view, search.needs_all || joins || admits_joining, names);
   const bool grows =
       search.current.are_in(view) && wanted.members.size() > search.current.members.size();
   return search.seeks || grows ? std::optional(std::move(wanted)) : std::nullopt;

@@ -54,7 +54,7 @@ struct GroupSearch {
 // The group that this process needs; none: none for now. A process that joins is admitted between
 // two steps, when the members have a group: beside that one. A group that takes the place of one
 // that has failed is of the voters alone, because they repeat a step, for which the program of the
-// one that joins has not prepared.
+// one that joins has not prepared; so is one with a voter that lost the group in which it joined.
 std::optional<GroupMembers> wanted_group(const View& view, const ProcessId& self,
                                          const std::vector<std::string>& names,
                                          const GroupSearch& search);

@@ -48,6 +48,9 @@ TEST_CASE("whoever has no group needs that of the voters, whoever has one a larg
   CHECK(wanted_group(view, a, names, {.seeks = true, .current = none}) == voters);
   CHECK(wanted_group(view, a, names, {.seeks = false, .current = voters}) == all);
   CHECK_FALSE(wanted_group(view, a, names, {.seeks = false, .current = all}));
+  // A voter that is in no group needs that of the voters, and so the others grow by it first.
+  const GroupMembers first{3, false, {{2, c}}};
+  CHECK(wanted_group(view, c, names, {.seeks = false, .current = first}) == voters);
   // One that joins comes to the group of all, if it is in the view at all.
   CHECK(wanted_group(view, b, names, {.seeks = true, .current = none}) == all);
   CHECK_FALSE(wanted_group(view, {"d", 1, 1}, names, {.seeks = true, .current = none}));
