@@ -4,12 +4,13 @@
 # Writes bench.json and table.txt into a folder and prints the table. Takes 8 minutes at most, the build included: what
 # does not fit is left out, and said.
 #
-# usage: scripts/bench_gpu.sh [--device cuda|cpu] [--quick] [--run-dir DIR] [--jobs N]
+# usage: scripts/bench_gpu.sh [--device cuda|cpu] [--quick] [--build-only] [--run-dir DIR] [--jobs N]
 #
-#   --device    cuda (default), cuda:1, ..., or cpu: tries the script itself, with the build of scripts/build.sh
-#   --quick     a small model, and windows of a moment
-#   --run-dir   the folder of the results; default: runs/gpu/TIME
-#   --jobs      compilers at once
+#   --device      cuda (default), cuda:1, ..., or cpu: tries the script itself, with the build of scripts/build.sh
+#   --quick       a small model, and windows of a moment
+#   --build-only  measures nothing, and so needs no GPU
+#   --run-dir     the folder of the results; default: runs/gpu/TIME
+#   --jobs        compilers at once
 #
 # The LibTorch is that of Torch_DIR, of the active Python, or of scripts/build_cuda.sh, in this order. Nothing is
 # installed. Without a GPU the exit code is 1.
@@ -22,13 +23,14 @@ source "$repository/scripts/lib/torch.sh"
 source "$repository/scripts/lib/torch_environment.sh"
 
 limit=480  # seconds for everything
-device=cuda mode=default run_dir=''
+device=cuda mode=default run_dir='' build_only=''
 ninja_options=()
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
     --device) only_once "$1"; needs_value "$1" $#; device=$2; shift ;;
     --quick) mode=quick ;;
+    --build-only) build_only=yes ;;
     --run-dir) only_once "$1"; needs_value "$1" $#; run_dir=$2; shift ;;
     --jobs) needs_value "$1" $#; ninja_options=(-j "$2"); shift ;;
     *) usage_error "unknown argument '$1'" ;;
@@ -58,18 +60,19 @@ find_cuda_torch() {
 }
 
 end_jobs_at_exit 'what is compiled is kept: run it again to continue'
-cuda_folder=${DPWA_CUDA_FOLDER:-$repository/build/cuda}
+cuda_folder=$torch_folders/$(sed -n 's/^torch==//p' "$repository/requirements.txt")
 if [[ $device == cpu ]]; then
   "$repository/scripts/build.sh" release --target dpwa_benchmarks
   build=$repository/build/release
   torch_python=$(python_of "$(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")")
 else
-  [[ -e /dev/nvidiactl ]] || nvidia-smi -L >/dev/null 2>&1 ||
+  [[ -n $build_only || -e /dev/nvidiactl ]] || nvidia-smi -L >/dev/null 2>&1 ||
     die 'no GPU: this machine has no NVIDIA driver; --device cpu --quick tries the script without one'
   torch_dir=$(find_cuda_torch) ||
     die 'no CUDA build of LibTorch: Torch_DIR names one, and scripts/build_cuda.sh installs one'
   torch_python=$(python_of "$torch_dir")
-  [[ -z $torch_python ]] || "$torch_python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' ||
+  [[ -n $build_only || -z $torch_python ]] ||
+    "$torch_python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' ||
     die "no GPU: LibTorch of $torch_dir sees none; --device cpu --quick tries the script without one"
   build=$repository/build/gpu
   options=(-D "Torch_DIR=$torch_dir")
@@ -82,6 +85,10 @@ else
     die 'the benchmarks did not build'
 fi
 
+if [[ -n $build_only ]]; then
+  ok "the benchmarks are built ($SECONDS s); nothing was measured"
+  exit 0
+fi
 run_dir=${run_dir:-$(new_run_folder gpu)}
 mkdir -p "$run_dir"
 options=(--mode "$mode" --bench "$build/bin/dpwa-bench" --device "$device" --within $((limit - SECONDS)))

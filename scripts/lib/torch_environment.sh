@@ -68,17 +68,22 @@ make_toolkit() {
   done
 }
 
+# options_of_environment FOLDER: what CMake is told of it, a word a line.
+options_of_environment() {
+  printf -- '-D\nTorch_DIR=%s\n' "$(site_packages "$1/venv")/torch/share/cmake/Torch"
+  [[ ! -d $1/cuda ]] || printf -- '-D\nCUDA_TOOLKIT_ROOT_DIR=%s\n' "$1/cuda"
+}
+
 # configure_with_torch VERSION: its environment is there, and torch_build is configured for it.
 configure_with_torch() {
-  local version=$1 folder=$torch_folders/$1 torch options
+  local version=$1 folder=$torch_folders/$1 options
   install_torch_version "$folder" "$version" || return 1
-  torch=$(site_packages "$folder/venv")/torch/share/cmake/Torch
-  options=(-D "Torch_DIR=$torch")
-  [[ ! -d $folder/cuda ]] || options+=(-D "CUDA_TOOLKIT_ROOT_DIR=$folder/cuda")
-  [[ ${DPWA_WERROR:-} != 1 ]] || options+=(-D DPWA_WERROR=ON)
-  if [[ -f $torch_build/CMakeCache.txt ]] && ! grep -q "^Torch_DIR:[A-Z]*=$torch$" "$torch_build/CMakeCache.txt"; then
+  mapfile -t options < <(options_of_environment "$folder")
+  if [[ -f $torch_build/CMakeCache.txt ]] &&
+    ! grep -q "^Torch_DIR:[A-Z]*=${options[1]#*=}$" "$torch_build/CMakeCache.txt"; then
     rm -rf "$torch_build/CMakeCache.txt" "$torch_build/CMakeFiles" "$torch_build/build.ninja"
   fi
+  [[ ${DPWA_WERROR:-} != 1 ]] || options+=(-D DPWA_WERROR=ON)
   cd "$repository"  # where the presets are
   run_logged "configuring for torch $version" "configure-torch-$version" cmake --preset release -B "$torch_build" \
     "${options[@]}"

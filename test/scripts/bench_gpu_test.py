@@ -3,7 +3,9 @@ and test/bench/bench_test.py."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -11,8 +13,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts/bench_gpu.sh"
 
 
-def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(SCRIPT), *arguments], capture_output=True, text=True, timeout=60, check=False)
+def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **environment}
+    return subprocess.run(
+        [str(SCRIPT), *arguments], capture_output=True, text=True, timeout=60, env=environment, check=False
+    )
 
 
 class WithoutGpu(unittest.TestCase):
@@ -22,6 +27,14 @@ class WithoutGpu(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(len(done.stderr.splitlines()), 1)
         self.assertIn("no GPU: ", done.stderr)
+
+    def test_a_build_for_gpus_needs_a_libtorch_for_them(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "TorchConfig.cmake").touch()
+            (Path(folder) / "TorchConfigVersion.cmake").write_text('set(PACKAGE_VERSION "99.0.0")\n')
+            done = call("--build-only", Torch_DIR=folder, DPWA_TORCH_FOLDERS=f"{folder}/none")
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("no CUDA build of LibTorch: ", done.stderr.splitlines()[-1])
 
     def test_wrong_usage(self) -> None:
         for arguments in (("--device", "tpu"), ("--device",), ("--fast",), ("--device", "cpu", "--device", "cpu")):
