@@ -23,12 +23,18 @@ class LossReader {
   // or on another device is read at once. An undefined tensor, or one that is no scalar, is NaN.
   std::function<double()> read(const at::Tensor& loss);
 
-  // The same for a loss on the device. `host`: a scalar of the same type, where it is copied to.
+  // For what tells of a loss now and then: this one; where that would wait for a device, the one of
+  // the call before, which is there by now.
+  double known(const at::Tensor& loss);
+
+  // The same as read() for a loss on the device. `host`: a scalar of the same type, where it is
+  // copied to.
   std::function<double()> copy(const at::Tensor& loss, at::Tensor host);
 
  private:
   at::Device device_;
   std::optional<c10::Stream> side_;  // from the first copy on
+  std::function<double()> latest_;   // of known()
 };
 
 }  // namespace dpwa

@@ -36,7 +36,8 @@ KvstoreAdapter::KvstoreAdapter(const Config& config, torch::nn::Module& model)
       by_servers_(updates_on_servers(config.kvstore, model_.trained.size())),
       agreement_(config_),
       optimizer_(model_.trained_parameters),
-      place_(place_in_file(config)) {
+      place_(place_in_file(config)),
+      losses_(flat_.device()) {
   for (const auto& [name, parameter] : model_.parameters) written_.add(parameter);
   now_.fired.resize(model_.trained.size());
 }

@@ -10,6 +10,7 @@
 #include "adapters/adapter.h"
 #include "adapters/common/backward_hooks.h"
 #include "adapters/common/flat_parameters.h"
+#include "adapters/common/loss_reader.h"
 #include "adapters/kvstore/known_optimizer.h"
 #include "adapters/kvstore/optimizer_terms.h"
 #include "adapters/kvstore/run_agreement.h"
@@ -169,6 +170,7 @@ class KvstoreAdapter : public Adapter {
   UnderWay now_;
   StepReport last_report_;  // of the step before
   Totals totals_;
+  LossReader losses_;
   TimePoint told_{};
 };
 

@@ -386,10 +386,8 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
                            {"dropped", totals_.dropped},
                            {"not_finite", totals_.not_finite}}
                 .dump());
-  if (loss.defined() && loss.numel() == 1 && loss.is_cpu()) {
-    const double value = loss.item<double>();
-    if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
-  }
+  const double value = losses_.known(loss);
+  if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
 }
 
 }  // namespace dpwa
