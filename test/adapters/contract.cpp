@@ -1,5 +1,7 @@
 #include "test/adapters/contract.h"
 
+#include <algorithm>
+#include <barrier>
 #include <chrono>
 #include <memory>
 
@@ -40,6 +42,19 @@ Tune kvstore(KvstoreType type = KvstoreType::dist_sync,
   };
 }
 
+class ThreadMeeting final : public Meeting {
+ public:
+  explicit ThreadMeeting(std::size_t nodes)
+      : barrier_(static_cast<std::ptrdiff_t>(nodes)), numbers_(nodes) {}
+  void wait_for_all() override { barrier_.arrive_and_wait(); }
+  void drop() override { barrier_.arrive_and_drop(); }
+  std::span<std::uint64_t> numbers() override { return numbers_; }
+
+ private:
+  std::barrier<> barrier_;
+  std::vector<std::uint64_t> numbers_;
+};
+
 // Waits for its pulls, and blends as the original did.
 void patient_gossip(Config& config) {
   config.gossip.step_budget = 50ms;
@@ -73,20 +88,32 @@ const std::vector<BackEnd>& back_ends() {
   return all;
 }
 
+bool Participant::same_for_all(std::uint64_t number) {
+  meeting_.numbers()[index] = number;
+  wait_for_all();
+  const auto numbers = meeting_.numbers();
+  const bool same = std::ranges::count(numbers, number) == std::ssize(numbers);
+  wait_for_all();
+  return same;
+}
+
 void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& check) {
   const at::Device device = test_device();
+  const NodeProcess* const process = NodeProcess::self();
   for (const BackEnd& back_end : back_ends()) {
-    // It needs a process for each node there: the hooks of a backward pass wait for the other
-    // nodes, and all threads of a process that compute on one device share one thread for their
-    // backward passes.
-    if (!device.is_cpu() && back_end.name.starts_with("collective")) continue;
+    const bool groups = back_end.nodes > 1 && back_end.name.starts_with("collective");
+    // contract_processes_test.cpp
+    if (process ? !groups || back_end.nodes != process->size() : groups && !device.is_cpu())
+      continue;
     INFO(back_end.name << " on " << device.str());
     check(back_end, device);
   }
 }
 
 void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>& body) {
-  auto ports = net::free_ports(back_end.nodes + back_end.servers);
+  NodeProcess* const process = NodeProcess::self();
+  auto ports =
+      process ? process->begin_cluster() : net::free_ports(back_end.nodes + back_end.servers);
   const std::vector<std::uint16_t> server_ports(
       ports.begin() + static_cast<std::ptrdiff_t>(back_end.nodes), ports.end());
   ports.resize(back_end.nodes);
@@ -104,6 +131,12 @@ void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>&
     back_end.tune(config);
     return config;
   };
+  const auto run = [&](std::size_t i, Meeting& meeting) {
+    const Config config = config_of(i);
+    Participant node(i, config, meeting);
+    body(node);
+  };
+  if (process) return run(process->index(), *process);
   std::vector<std::unique_ptr<kvserver::StoreServer>> servers;
   for (std::size_t k = 0; k < back_end.servers; ++k) {
     const Config config = config_of(0);
@@ -111,12 +144,8 @@ void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>&
         std::make_unique<kvserver::StoreServer>(config, config.kvstore.servers[k].name));
     servers.back()->start(10s);
   }
-  std::barrier<> barrier(static_cast<std::ptrdiff_t>(back_end.nodes));
-  at_once(back_end.nodes, [&](std::size_t i) {
-    const Config config = config_of(i);
-    Participant node(i, config, barrier);
-    body(node);
-  });
+  ThreadMeeting meeting(back_end.nodes);
+  at_once(back_end.nodes, [&](std::size_t i) { run(i, meeting); });
 }
 
 }  // namespace dpwa::test

@@ -2,12 +2,13 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <barrier>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "dpwa/config/config.h"
+#include "test/support/node_processes.h"
 
 namespace dpwa::test {
 
@@ -25,29 +26,31 @@ struct BackEnd {
 const std::vector<BackEnd>& back_ends();
 
 // Runs `check` for every back end on test_device(), naming both in failures; on a device other than
-// the CPU without backend collective.
+// the CPU without several nodes of backend collective, and in a NodeProcess with them alone.
 void for_every_back_end(const std::function<void(const BackEnd&, at::Device)>& check);
 
-// One node of a cluster that runs in this process.
+// One node of a cluster that runs in this process, or of which this process is a node.
 class Participant {
  public:
-  Participant(std::size_t index, const Config& config, std::barrier<>& barrier)
-      : index(index), config(config), barrier_(barrier) {}
-  ~Participant() { barrier_.arrive_and_drop(); }  // who failed or ended holds nobody up
+  Participant(std::size_t index, const Config& config, Meeting& meeting)
+      : index(index), config(config), meeting_(meeting) {}
+  ~Participant() { meeting_.drop(); }
   Participant(const Participant&) = delete;
   Participant& operator=(const Participant&) = delete;
 
-  void wait_for_all() { barrier_.arrive_and_wait(); }
+  void wait_for_all() { meeting_.wait_for_all(); }
+  // Whether all nodes have the same number; waits for all.
+  bool same_for_all(std::uint64_t number);
 
   const std::size_t index;
   const Config& config;
 
  private:
-  std::barrier<>& barrier_;
+  Meeting& meeting_;
 };
 
 // Runs `body` for each node of a fresh cluster of that back end, all at once, each on a thread of
-// its own. Rethrows the first failure once all are done.
+// its own; in a NodeProcess for its own node alone. Rethrows the first failure once all are done.
 void run_nodes(const BackEnd& back_end, const std::function<void(Participant&)>& body);
 
 }  // namespace dpwa::test
