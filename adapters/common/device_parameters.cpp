@@ -31,7 +31,8 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
       landed_(at::empty({static_cast<std::int64_t>(flat.manifest().exchange_bytes())},
                         flat.memory().options())),
       blended_(flat.device().type()),
-      copies_(flat.device(), "gossip") {}
+      out_(flat.device(), "gossip"),
+      in_(flat.device(), "gossip") {}
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
   return pinned_memory(bytes, shared);
@@ -45,23 +46,29 @@ void DeviceParameters::lock(AlignedBuffer& memory) {
 
 void DeviceParameters::copy_out(std::span<std::byte> snapshot) {
   const at::NoGradGuard no_grad;
+  if (unfinished_copies() > 0) leaving_.back().block(out_.training_stream());
   staging_.copy_(flat_.memory(), /*non_blocking=*/true);
-  copies_.out(staging_, snapshot);
+  leaving_.push_back(out_.out(staging_, snapshot));
+}
+
+std::size_t DeviceParameters::unfinished_copies() {
+  while (!leaving_.empty() && leaving_.front().query()) leaving_.pop_front();
+  return leaving_.size();
 }
 
 void DeviceParameters::fetch(const Landing& landing) {
   const ByteRange range = blended_range(landing);
-  copies_.begin_in(blended_);
-  copies_.in(landing.bytes().subspan(range.offset, range.length),
-             part(landed_, range.offset, range.length));
-  fetched_.emplace(copies_.mark());
+  in_.begin_in(blended_);
+  in_.in(landing.bytes().subspan(range.offset, range.length),
+         part(landed_, range.offset, range.length));
+  fetched_.emplace(in_.mark());
 }
 
 void DeviceParameters::blend(const Landing& landing, double factor) {
   const at::NoGradGuard no_grad;
   const ByteRange range = blended_range(landing);
   if (!fetched_) fetch(landing);
-  fetched_->block(copies_.training_stream());
+  fetched_->block(in_.training_stream());
   fetched_.reset();
   const auto& regions = manifest().regions();
   for (std::size_t i = 0; i < regions.size(); ++i) {
@@ -79,7 +86,7 @@ void DeviceParameters::blend(const Landing& landing, double factor) {
       x.lerp_(y, factor);
     }
   }
-  blended_.record(copies_.training_stream());
+  blended_.record(in_.training_stream());
 }
 
 void DeviceParameters::assign(std::span<const std::byte> snapshot) {

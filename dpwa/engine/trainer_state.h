@@ -71,6 +71,7 @@ class TrainerState {
 
   // --- the first half of a step
   void step_begins(TimePoint now) { step_interval_.observe(now); }
+  Duration usual_step() const { return step_interval_.get(); }  // zero: unknown
   Progress publish();  // of the snapshot to copy now; advances the clock
   // For how long a published snapshot is as young as the own one of a pull can be; none: for ever.
   std::optional<Duration> fresh_for() const;

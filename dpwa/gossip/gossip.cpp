@@ -179,14 +179,23 @@ void Gossip::complete_copy() {
 
 void Gossip::complete_publish() {
   complete_copy();
-  if (parameters_.settled() && std::exchange(pull_wanted_, false)) begin_pull();
+  if (pull_wanted_ && may_pull()) begin_pull();
+}
+
+// What lands is compared with the snapshot of this step; with an earlier one where the program runs
+// ahead of its device, but not with one from before the last blend, which would count twice.
+bool Gossip::may_pull() {
+  const bool published = pull_wanted_ && passes_->published() > *pull_wanted_;
+  const bool comparable = !passes_->under_way() || (published && passes_->is_up_to_date());
+  return !fetching_ && comparable && parameters_.landing_is_free();
 }
 
 void Gossip::begin_pull() {
-  if (fetching_ || passes_->under_way() || !parameters_.settled()) {
-    pull_wanted_ = true;
+  if (!may_pull()) {
+    if (!pull_wanted_) pull_wanted_ = passes_->published();
     return;
   }
+  pull_wanted_.reset();
   const RoundSpec round = state_.plan_pull(random_);
   if (node_->client().begin(side().spec_of(round))) state_.began(round);
 }
@@ -201,11 +210,11 @@ void Gossip::update_send(const std::function<double()>& loss) {
   if (arrival) {
     // Not complete_publish(): a pull begun now would overwrite the arrived parameters.
     complete_copy();
-    passes_->open();  // before the blend, which then fills it in the same pass
+    passes_->open(state_.usual_step());  // before the blend, which then fills it in the same pass
     absorb(*arrival);
   } else {
     complete_publish();
-    passes_->open();
+    passes_->open(state_.usual_step());
   }
   state_.step_begins(SteadyClock::now());
   send(loss);
@@ -270,7 +279,7 @@ void Gossip::absorb(const Arrival& arrival, const std::function<double()>& loss)
     const double factor = state_.blend(arrival, loss ? loss() : passes_->loss());
     passes_->blend(node_->client().landing(), factor);
   } else if (what == Absorbed::adopt) {
-    parameters_.assign(node_->client().landing().bytes());
+    passes_->assign(node_->client().landing().bytes());
     state_.take_over(arrival, now);
     said_not_finite_ = false;
   }

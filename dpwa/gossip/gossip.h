@@ -72,8 +72,9 @@ class Gossip : public GossipSession {
 
  private:
   void send(const std::function<double()>& loss);  // what publish() does with its open buffer
-  void complete_publish();  // swaps a snapshot in once its copy is complete; begins the pull
-  void complete_copy();     // the first half of that
+  void complete_publish();  // swaps snapshots in whose copies are complete; begins the pull
+  bool may_pull();
+  void complete_copy();  // the first half of that
   // What has landed, or lands within `patience`, once a blend of it holds nothing up.
   std::optional<Arrival> take_arrival(Duration patience);
   std::optional<Arrival> await_arrival(Duration& waited);  // within the step budget
@@ -98,8 +99,8 @@ class Gossip : public GossipSession {
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
   bool said_not_finite_ = false;
-  bool pull_wanted_ = false;         // begin a pull once the publish is complete
-  std::optional<Arrival> fetching_;  // has landed, and is on its way to the parameters
+  std::optional<std::uint64_t> pull_wanted_;  // begin a pull once more than that are published
+  std::optional<Arrival> fetching_;           // has landed, and is on its way to the parameters
   LogLimiter log_limiter_;
   std::map<std::string, GivenWeights, std::less<>> given_;  // Surroundings::given
 };

@@ -6,17 +6,38 @@
 #include <utility>
 
 namespace dpwa {
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+// Kernels that run beside a copy slow it down by up to a third.
+constexpr double beside_kernels = 1.5;
+
+}  // namespace
 
 ModelPasses::ModelPasses(Parameters& parameters, SnapshotStore& store)
-    : parameters_(parameters), store_(store), loss_(std::numeric_limits<double>::quiet_NaN()) {}
+    : parameters_(parameters), store_(store), loss_(std::numeric_limits<double>::quiet_NaN()) {
+  copying_.reserve(parameters.copies_at_once());  // no step allocates
+}
 
-void ModelPasses::open() {
-  if (copying_ || open_) return;
+std::size_t ModelPasses::most_copies(Duration step) const {
+  const bool fits = copy_time_ && step > beside_kernels * *copy_time_;
+  return fits ? parameters_.copies_at_once() : 1;
+}
+
+void ModelPasses::open(Duration step) {
+  if (copying_.size() >= most_copies(step) || open_) return;
   open_ = store_.begin();
   filled_ = false;
 }
 
+void ModelPasses::assign(std::span<const std::byte> snapshot) {
+  parameters_.assign(snapshot);
+  ++changes_;
+}
+
 void ModelPasses::blend(const Landing& landing, double factor) {
+  ++changes_;
   if (open_ && !filled_) {
     parameters_.blend_and_copy_out(landing, factor, open_->bytes());
     filled_ = true;
@@ -28,26 +49,32 @@ void ModelPasses::blend(const Landing& landing, double factor) {
 void ModelPasses::begin(const std::function<double()>& loss, const Progress& progress) {
   if (!open_) return;
   if (!filled_) parameters_.copy_out(open_->bytes());
-  copying_ = std::exchange(open_, std::nullopt);
-  copying_loss_ = loss;
-  copying_progress_ = progress;
+  copying_.push_back({*std::exchange(open_, std::nullopt), loss, progress, changes_});
 }
 
 bool ModelPasses::complete() {
-  if (!copying_ || !parameters_.settled()) return false;
-  loss_ = copying_loss_();
-  swap_in(*std::exchange(copying_, std::nullopt), copying_progress_);
-  return true;
+  if (copying_.empty()) return false;
+  const std::size_t unfinished = parameters_.unfinished_copies();
+  const bool any = copying_.size() > unfinished;
+  while (copying_.size() > unfinished) {
+    Copy copy = std::move(copying_.front());
+    copying_.erase(copying_.begin());
+    loss_ = copy.loss();
+    swap_in(std::move(copy));
+  }
+  return any;
 }
 
 bool ModelPasses::publish_now(const Progress& progress, TimePoint give_up) {
-  while (std::chrono::steady_clock::now() < give_up) {
-    if (copying_ && parameters_.settled()) copying_.reset();
+  while (SteadyClock::now() < give_up) {
+    if (!copying_.empty() && parameters_.settled()) copying_.clear();
     open();
     if (open_) {
+      const auto from = SteadyClock::now();
       parameters_.copy_out(open_->bytes());
       while (!parameters_.settled()) std::this_thread::yield();
-      swap_in(*std::exchange(open_, std::nullopt), progress);
+      copy_time_ = SteadyClock::now() - from;
+      swap_in({*std::exchange(open_, std::nullopt), {}, progress, changes_});
       return true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -55,10 +82,11 @@ bool ModelPasses::publish_now(const Progress& progress, TimePoint give_up) {
   return false;
 }
 
-void ModelPasses::swap_in(SnapshotStore::Writer writer, Progress progress) {
-  progress.version = ++version_;
-  progress.loss = loss_;
-  store_.publish(std::move(writer), progress);
+void ModelPasses::swap_in(Copy copy) {
+  copy.progress.version = ++version_;
+  copy.progress.loss = loss_;
+  published_changes_ = copy.changes;
+  store_.publish(std::move(copy.writer), copy.progress);
 }
 
 }  // namespace dpwa

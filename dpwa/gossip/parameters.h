@@ -25,7 +25,8 @@ class Parameters {
   virtual void lock(AlignedBuffer& /*memory*/) {}
 
   // Begins to copy the parameters, as they are at this moment, into `snapshot`. The parameters may
-  // change as soon as it returns; `snapshot` is complete once settled() is true.
+  // change as soon as it returns; `snapshot` is complete once unfinished_copies() no longer counts
+  // it.
   virtual void copy_out(std::span<std::byte> snapshot) = 0;
 
   // Begins to bring what has landed, landing.range(), to where blend() reads it, for the blend that
@@ -36,7 +37,7 @@ class Parameters {
 
   // Begins to blend what has landed, landing.range(), into the regions that interpolate: delta or
   // lerp with `factor` by the landing's mode. Counters and carried tensors stay. `landing` may be
-  // overwritten once settled() is true.
+  // overwritten once landing_is_free() is true.
   virtual void blend(const Landing& landing, double factor) = 0;
 
   // blend(), then copy_out() of the result; in one pass over memory where that is possible.
@@ -48,6 +49,11 @@ class Parameters {
 
   // Whether no copy to or from host memory is under way. Never waits.
   virtual bool settled() { return true; }
+  // How many copy_out() may be under way at once; and how many of the last ones are. Never waits.
+  virtual std::size_t copies_at_once() const { return 1; }
+  virtual std::size_t unfinished_copies() { return settled() ? 0 : 1; }
+  // Whether what landed last has left its memory, which may be overwritten. Never waits.
+  virtual bool landing_is_free() { return settled(); }
 
   // Overwrites everything, carried tensors too.
   virtual void assign(std::span<const std::byte> snapshot) = 0;

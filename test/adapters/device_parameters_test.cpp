@@ -98,6 +98,28 @@ TEST_CASE("parameters are settled once the side stream's last copy is complete")
   CHECK(parameters.settled());
 }
 
+TEST_CASE("a second snapshot waits on the device until the memory of the first has left") {
+  FakeAccelerator device;
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  DeviceParameters parameters(flat);
+  std::vector<std::byte> snapshot(flat.manifest().total_bytes());
+  std::vector<std::byte> next(snapshot.size());
+  device.complete = false;
+  parameters.copy_out(snapshot);
+  const auto first_copy = device.recorded;
+  device.log.clear();
+  parameters.copy_out(next);
+  CHECK(device.log ==
+        "wait on training; record training; wait on side; record side; record side; ");
+  CHECK(parameters.unfinished_copies() == 2);
+  CHECK(parameters.landing_is_free());
+  device.complete_until = first_copy;
+  CHECK(parameters.unfinished_copies() == 1);
+  device.complete = true;
+  CHECK(parameters.unfinished_copies() == 0);
+}
+
 TEST_CASE("a loss leaves on a stream of its own, and reading it waits for its own copy alone") {
   const FakeAccelerator device;
   LossReader reader(at::kCPU);
@@ -156,7 +178,7 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
     auto expected = bytes_of(flat);
     blend_regions(manifest, range, expected, landing.bytes(), mode, 0.5);
     parameters.blend(landing, 0.5);
-    CHECK(device.log == "record side; record side; wait on training; record training; ");
+    CHECK(device.log == "record side 2; record side 2; wait on training; record training; ");
     if (mode == LandingMode::difference) {
       CHECK((bytes_of(flat) == expected));
     } else {
@@ -166,7 +188,7 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
 
     parameters.blend(landing, 0.5);
     CHECK(device.log.ends_with(
-        "wait on side; record side; record side; wait on training; record training; "));
+        "wait on side 2; record side 2; record side 2; wait on training; record training; "));
     parameters.assign(peer_bytes);
     CHECK((bytes_of(flat) == peer_bytes));
   }
@@ -257,6 +279,61 @@ TEST_CASE("what has landed is blended at the next call after its copy, which hol
   CHECK(report.pulls_ok == 1);
   gossip.update_wait();  // the pull that had to wait begins
   CHECK(gossip.node().local().traffic.pulls_begun.load() > pulls);
+}
+
+TEST_CASE("a program a step ahead of its device publishes at each step, and pulls all the same") {
+  for (const double pull_probability : {0.0, 1.0}) {
+    FakeAccelerator device;
+    const auto ports = net::free_ports(2);
+    const auto node = [&](std::size_t self) {
+      Config config = test::loopback_config(ports, self);
+      config.gossip.pull_probability = pull_probability;
+      return config;
+    };
+    const auto module = module_of_every_kind(1);
+    FlatParameters flat(*module);
+    Unpinned parameters(flat);
+    AlignedBuffer peer_memory(flat.manifest().total_bytes());
+    HostParameters peer_parameters(flat.manifest(), peer_memory.bytes());
+    const Config peer_config = node(0);
+    Gossip peer(peer_config, peer_parameters);
+    std::thread peer_start([&peer] { peer.start(); });
+    const Config config = node(1);
+    Gossip gossip(config, parameters);
+    gossip.start();
+    peer_start.join();
+
+    device.complete = false;
+    const auto published = [&] { return gossip.node().local().store.latest()->progress().version; };
+    auto length = 1ms;
+    // The device ends a step while the program is in the next one. Whether a second copy begins.
+    const auto step = [&] {
+      const int of_steps_before = device.recorded;
+      std::this_thread::sleep_for(length);
+      gossip.update_send([] { return 1.0; });
+      const bool two = parameters.unfinished_copies() == 2;
+      device.complete_until = of_steps_before;
+      gossip.update_wait();
+      return two;
+    };
+    // Until steps are certainly longer than the first copy was.
+    int in_a_row = 0;
+    std::uint64_t at_first = 0;
+    CHECK(test::eventually([&] {
+      in_a_row = step() ? in_a_row + 1 : 0;
+      if (in_a_row == 0) length *= 2;
+      if (in_a_row == 1) at_first = published();
+      return in_a_row == 6 || (in_a_row > 0 && pull_probability > 0);
+    }));
+    if (pull_probability == 0) {
+      CHECK(published() == at_first + 5);
+    } else {
+      const auto& begun = gossip.node().local().traffic.pulls_begun;
+      const auto before = begun.load();
+      CHECK(test::eventually([&] { return step() && begun.load() >= before + 3; }));
+    }
+    device.complete = true;  // for the end of the test
+  }
 }
 
 TEST_CASE("a step with a budget waits for the device's copy, and then for the pull") {

@@ -22,7 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Parameters that only say what is done to them, on a device whose copies are complete when `done`.
+// Parameters that only say what is done to them, on a device whose copies are complete when `done`,
+// or which works on the last `unfinished` of them.
 class FakeParameters : public Parameters {
  public:
   const Manifest& manifest() const override { return manifest_; }
@@ -31,11 +32,15 @@ class FakeParameters : public Parameters {
   void blend_and_copy_out(const Landing&, double, std::span<std::byte>) override {
     log += "both; ";
   }
-  bool settled() override { return done; }
+  bool settled() override { return done && unfinished == 0; }
+  std::size_t copies_at_once() const override { return at_once; }
+  std::size_t unfinished_copies() override { return done ? unfinished : 1; }
   void assign(std::span<const std::byte>) override {}
 
   std::string log;
   bool done = true;
+  std::size_t at_once = 1;
+  std::size_t unfinished = 0;
 
  private:
   const Manifest manifest_{
@@ -99,6 +104,56 @@ TEST_CASE_FIXTURE(Publishing,
   CHECK(parameters.log == "blend; ");
   CHECK(store.latest() == nullptr);
   CHECK(store.skipped() == 1);
+}
+
+TEST_CASE_FIXTURE(Publishing,
+                  "a program ahead of its device publishes each step whose copy fits into one") {
+  parameters.at_once = 2;
+  const auto publish = [&](double clock, Duration step) {
+    parameters.log.clear();
+    passes.open(step);
+    passes.begin([clock] { return clock; }, at_clock(clock));
+    return parameters.log == "copy; ";
+  };
+  CHECK(publish(1, 1h));
+  parameters.unfinished = 1;
+  CHECK_FALSE(publish(2, 1h));  // how long a copy takes is unknown
+  parameters.unfinished = 0;
+  CHECK(passes.publish_now(at_clock(2), TimePoint::max()));
+  CHECK(publish(3, 1h));
+  parameters.unfinished = 1;
+  CHECK_FALSE(publish(4, 0s));  // that of a step is
+  CHECK_FALSE(publish(4, 1ns));
+  CHECK(publish(4, 1h));
+  parameters.unfinished = 2;
+  CHECK_FALSE(publish(5, 1h));
+  parameters.unfinished = 1;
+  CHECK(passes.complete());
+  CHECK(store.latest()->progress().clock == 3);
+  CHECK(passes.loss() == 3);
+  CHECK(publish(5, 1h));
+  parameters.unfinished = 0;
+  CHECK(passes.complete());
+  CHECK(store.latest()->progress().clock == 5);
+  CHECK(store.latest()->progress().version == passes.published());
+  CHECK_FALSE(passes.under_way());
+}
+
+TEST_CASE_FIXTURE(Publishing, "what was published is up to date once it holds the last blend") {
+  parameters.at_once = 2;
+  CHECK(passes.publish_now({}, TimePoint::max()));
+  parameters.unfinished = 1;
+  passes.open();
+  passes.begin([] { return 1.0; }, {});
+  passes.blend(landing, 0.5);
+  CHECK_FALSE(passes.is_up_to_date());
+  passes.open(1h);
+  passes.begin([] { return 1.0; }, {});
+  CHECK(passes.complete());  // of the step before the blend
+  CHECK_FALSE(passes.is_up_to_date());
+  parameters.unfinished = 0;
+  CHECK(passes.complete());
+  CHECK(passes.is_up_to_date());
 }
 
 TEST_CASE_FIXTURE(Publishing,
