@@ -78,4 +78,8 @@ c10::Event HostCopies::mark() {
   return done;
 }
 
+void HostCopies::keep(const at::Tensor& tensor) {
+  device_api(device_).recordDataPtrOnStream(tensor.storage().data_ptr(), side_);
+}
+
 }  // namespace dpwa

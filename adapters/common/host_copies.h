@@ -39,6 +39,9 @@ class HostCopies {
   void end_in();
   // Without that: an event behind all copies so far.
   c10::Event mark();
+  // The memory of a tensor, which may be freed at any time, serves no other before the copies so
+  // far are complete.
+  void keep(const at::Tensor& tensor);
 
   c10::Stream training_stream() const;
 

@@ -3,10 +3,14 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
+
+#include "adapters/common/pinned_memory.h"
 
 namespace dpwa::collective {
 namespace {
@@ -15,6 +19,25 @@ using collectives::Group;
 
 // Smaller ones are over before another thread has been woken for them.
 constexpr std::size_t large_bytes = std::size_t{256} << 10;
+
+// Lent memory, which the group reads in place, or other memory, that a device copies by itself.
+AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t bytes) {
+  if (auto memory = allocate ? allocate(bytes) : nullptr) {
+    AlignedBuffer buffer(std::move(memory), bytes);
+    if (lock_pages(buffer)) return buffer;
+  }
+  return pinned_memory(bytes);
+}
+
+// The copies of a tensor on a device come behind the work that the caller has queued for it.
+DpwaWork::Perform on_stream_of(const at::Tensor& tensor, DpwaWork::Perform perform) {
+  if (tensor.is_cpu()) return perform;
+  const c10::impl::VirtualGuardImpl api(tensor.device().type());
+  return [stream = api.getStream(tensor.device()), perform = std::move(perform)](Group& group) {
+    const c10::StreamGuard on_stream(stream);
+    perform(group);
+  };
+}
 
 }  // namespace
 
@@ -49,29 +72,59 @@ at::Tensor DpwaGroup::allocateTensor(long size, at::TensorOptions options) {
   return at::from_blob(data, {size}, [memory = std::move(memory)](void*) {}, options);
 }
 
+// Those of a device; empty: they are in host memory, or on a device that is not staged.
+StagedTensors DpwaGroup::stage(const Tensors& tensors) {
+  if (tensors.empty() || tensors.front().is_cpu()) return {};
+  const at::Device device = tensors.front().device();
+  if (!staging_)
+    staging_ = std::make_shared<DeviceStaging>(
+        device, [allocate = allocate_](std::size_t n) { return locked_memory(allocate, n); });
+  StagedTensors staged;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.device() != staging_->device()) return {};
+    staged.push_back(std::make_shared<StagedTensor>(staging_, tensor));
+  }
+  return staged;
+}
+
 DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::size_t bytes,
-                                    Perform perform) {
-  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(results));
+                                    Perform perform, StagedTensors staged) {
+  if (!results.empty() && staged.empty())
+    perform = on_stream_of(results.front(), std::move(perform));
+  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(results), std::move(staged));
   const auto task = std::make_shared<DpwaWork::Task>(work, *group_, std::move(perform));
   work->begins_as(queue_, task);
   queue_->add(task, bytes >= large_bytes);
   return work;
 }
 
+void DpwaGroup::reduce_on_host(Group& group, const at::Tensor& host,
+                               const c10d::ReduceOp& reduction) const {
+  group.allreduce(memory_of(host), number_type_of(host), group_reduction_of(reduction));
+  if (reduction == c10d::ReduceOp::AVG) host.div_(getSize());
+}
+
 void DpwaGroup::reduce_in_place(Group& group, const at::Tensor& tensor,
                                 const c10d::ReduceOp& reduction) const {
   const at::Tensor host = on_host(tensor);
-  group.allreduce(memory_of(host), number_type_of(host), group_reduction_of(reduction));
-  if (reduction == c10d::ReduceOp::AVG) host.div_(getSize());
+  reduce_on_host(group, host, reduction);
   give_back(host, tensor);
 }
 
 DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_reducible(tensors, options.reduceOp);
-  return start(c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
-               [this, tensors, reduction = options.reduceOp](Group& group) {
-                 for (const at::Tensor& tensor : tensors) reduce_in_place(group, tensor, reduction);
-               });
+  const StagedTensors staged = stage(tensors);
+  return start(
+      c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
+      [this, tensors, staged, reduction = options.reduceOp](Group& group) {
+        for (const auto& each : staged) {
+          reduce_on_host(group, each->host(), reduction);
+          each->give_back();
+        }
+        if (!staged.empty()) return;
+        for (const at::Tensor& tensor : tensors) reduce_in_place(group, tensor, reduction);
+      },
+      staged);
 }
 
 DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(Tensors& tensors,
@@ -94,14 +147,22 @@ DpwaGroup::WorkPtr DpwaGroup::reduce(Tensors& tensors, const c10d::ReduceOptions
 DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   require_contiguous(tensors);
   const auto root = static_cast<int>(member_of(options.rootRank, getSize()));
-  return start(c10d::OpType::BROADCAST, tensors, total_bytes(tensors),
-               [tensors, root](Group& group) {
-                 for (const at::Tensor& tensor : tensors) {
-                   const at::Tensor host = on_host(tensor);
-                   group.broadcast(memory_of(host), root);
-                   give_back(host, tensor);
-                 }
-               });
+  const StagedTensors staged = stage(tensors);
+  return start(
+      c10d::OpType::BROADCAST, tensors, total_bytes(tensors),
+      [tensors, staged, root](Group& group) {
+        for (const auto& each : staged) {
+          group.broadcast(memory_of(each->host()), root);
+          each->give_back();
+        }
+        if (!staged.empty()) return;
+        for (const at::Tensor& tensor : tensors) {
+          const at::Tensor host = on_host(tensor);
+          group.broadcast(memory_of(host), root);
+          give_back(host, tensor);
+        }
+      },
+      staged);
 }
 
 DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -140,14 +201,16 @@ DpwaGroup::WorkPtr DpwaGroup::gather(std::vector<Tensors>& outputs, Tensors& inp
   const Tensors results = is_root ? all_of(outputs, getSize()) : Tensors{};
   require_contiguous(results);
   const auto root = member_of(options.rootRank, getSize());
-  return start(c10d::OpType::GATHER, results, input.nbytes(), [=](Group& group) {
+  auto perform = [=](Group& group) {
     std::vector<std::size_t> sent(static_cast<std::size_t>(group.size()));
     sent[root] = input.nbytes();
     std::vector<std::size_t> received(sent.size(), is_root ? input.nbytes() : 0);
     const at::Tensor all = empty_row(total_bytes(results));
     group.alltoall(memory_of(row_of(input)), sent, memory_of(all), received);
     take_from_row(all, results);
-  });
+  };
+  return start(c10d::OpType::GATHER, results, input.nbytes(),
+               on_stream_of(input, std::move(perform)));  // only the root has results
 }
 
 DpwaGroup::WorkPtr DpwaGroup::scatter(Tensors& outputs, std::vector<Tensors>& inputs,

@@ -10,6 +10,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <vector>
 
+#include "adapters/collective/engine/device_staging.h"
 #include "adapters/collective/engine/dpwa_work.h"
 #include "adapters/collective/engine/group_tensors.h"
 #include "adapters/collective/engine/operation_queue.h"
@@ -19,8 +20,8 @@ namespace dpwa::collective {
 
 // A c10d back end over the project's own groups (dpwa/collectives). It has the operations that c10d
 // names but for send and recv, for contiguous tensors; those of other devices travel through host
-// memory. Large ones are performed on a thread of their own, while the caller goes on; small ones
-// by the thread that waits for them.
+// memory, for all-reduces and broadcasts beside the work of the device. Large ones are performed on
+// a thread of their own, while the caller goes on; small ones by the thread that waits for them.
 class DpwaGroup final : public c10d::Backend {
  public:
   // Memory in which the group finds tensors without copying them. Null: there is none.
@@ -71,12 +72,17 @@ class DpwaGroup final : public c10d::Backend {
   using Perform = DpwaWork::Perform;
   bool end();
   void break_off(int rank);
-  WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform);
+  StagedTensors stage(const Tensors& tensors);
+  WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform,
+                StagedTensors staged = {});
+  void reduce_on_host(collectives::Group& group, const at::Tensor& host,
+                      const c10d::ReduceOp& reduction) const;
   void reduce_in_place(collectives::Group& group, const at::Tensor& tensor,
                        const c10d::ReduceOp& reduction) const;
 
   const std::unique_ptr<collectives::Group> group_;
   const Allocate allocate_;
+  std::shared_ptr<DeviceStaging> staging_;  // from the first operation on a device on
   const std::shared_ptr<OperationQueue> queue_;
   const std::function<void()> on_broken_;
   std::atomic<bool> left_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "adapters/collective/engine/device_staging.h"
 #include "adapters/collective/engine/group_tensors.h"
 #include "adapters/collective/engine/operation_queue.h"
 #include "dpwa/collectives/group.h"
@@ -35,8 +37,9 @@ class DpwaWork final : public c10d::Work {
     Perform perform_;
   };
 
-  DpwaWork(int rank, c10d::OpType type, Tensors results)
-      : Work(rank, type), results_(std::move(results)) {}
+  // `staged`: of a device; its results are there once these copies are complete.
+  DpwaWork(int rank, c10d::OpType type, Tensors results, StagedTensors staged = {})
+      : Work(rank, type), results_(std::move(results)), staged_(std::move(staged)) {}
 
   void begins_as(const std::shared_ptr<OperationQueue>& queue,
                  const std::shared_ptr<Operation>& task) {
@@ -48,7 +51,11 @@ class DpwaWork final : public c10d::Work {
   // Whoever asks may wait without a call of wait().
   bool isCompleted() override {
     if (!task_->has_ended()) queue_->begin(*task_);
-    return c10d::Work::isCompleted();
+    if (!c10d::Work::isCompleted()) return false;
+    return exception() || std::ranges::all_of(staged_, [](auto& each) { return each->settled(); });
+  }
+  void synchronize() override {
+    for (const auto& each : staged_) each->follow();
   }
   bool wait(std::chrono::milliseconds timeout) override {
     if (timeout == kNoTimeout) {
@@ -59,6 +66,7 @@ class DpwaWork final : public c10d::Work {
         throw std::runtime_error("engine dpwa: the operation has not ended in time");
     }
     if (exception()) std::rethrow_exception(exception());
+    synchronize();
     return true;
   }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
@@ -92,11 +100,13 @@ class DpwaWork final : public c10d::Work {
     if (exception()) {
       future->setError(exception());
     } else {
+      for (const auto& each : staged_) each->settle();
       future->markCompleted(c10::IValue(results_));
     }
   }
 
   const Tensors results_;
+  const StagedTensors staged_;
   std::shared_ptr<OperationQueue> queue_;
   std::shared_ptr<Operation> task_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
