@@ -75,7 +75,7 @@ def grid(results: Results, **wanted: Any) -> list[Document]:
     return [one for one in every if one is not None]
 
 
-def machine(results: Results) -> list[str]:
+def machine(results: Results, brief: bool = False) -> list[str]:
     settings = results.settings
     used = ", ".join(settings.get("congestion_control", [])) or NONE
     rows = [
@@ -89,7 +89,8 @@ def machine(results: Results) -> list[str]:
         ("version", f"dpwa {settings.get('version', NONE)}"),
         ("run", f"{results.document['time']}, {results.document['plan']}, {results.document['seconds']} s"),
     ]
-    return table(["", ""], [[name, str(value)] for name, value in rows])
+    kept = ("processor", "congestion control", "version", "run") if brief else [name for name, _ in rows]
+    return table(["", ""], [[name, str(value)] for name, value in rows if name in kept])
 
 
 def bars(results: Results) -> list[str]:
@@ -348,7 +349,7 @@ SECTIONS: Sections = (
 
 # For a document: a table for each back end. The data beside it have all others.
 BRIEF: Sections = (
-    ("Machine and settings", machine),
+    ("Machine and settings", lambda results: machine(results, brief=True)),
     ("Bars", bars),
     ("Backend gossip", gossip),
     ("Backend collective", lambda results: collectives(results, brief=True)),
