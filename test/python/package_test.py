@@ -164,8 +164,9 @@ class Arrays(InFolder):
     def test_ctrl_c_ends_the_wait_for_other_nodes(self) -> None:
         file = cluster(self.folder, 2, "gossip: {start_wait_ms: 1h}")
         text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
-        text += f"node = dpwa.attach_arrays({{'w': numpy.zeros(3)}}, {file!r}, 'w1')\nprint('waits', flush=True)\n"
-        text += "try: node.start()\nexcept KeyboardInterrupt: print('interrupted', flush=True)"
+        text += f"node = dpwa.attach_arrays({{'w': numpy.zeros(3)}}, {file!r}, 'w1')\n"
+        text += "try:\n  print('waits', flush=True)\n  node.start()\n"
+        text += "except KeyboardInterrupt: print('interrupted', flush=True)"
         with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             self.assertEqual(process.stdout.readline(), "waits\n")
