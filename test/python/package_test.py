@@ -117,7 +117,8 @@ class Arrays(InFolder):
         self.assertEqual(report.clock, 1)
         self.assertEqual((ended.averaged, ended.participants), (True, 2))
         np.testing.assert_array_equal(own[0]["w"], own[1]["w"])
-        np.testing.assert_array_equal(own[0]["w"], np.full(1000, first + 0.5, np.float32))
+        # The mean of both, or of what one of them has blended before.
+        self.assertTrue(first < own[0]["w"][0] < first + 1)
 
     def test_values_that_cannot_be_written_come_back(self) -> None:
         fixed = np.arange(4.0)
@@ -197,6 +198,7 @@ class Torch(InFolder):
         file = cluster(self.folder, 2, PATIENT)
         models = [self.model(rank) for rank in range(2)]
         together = threading.Barrier(2)
+        blends = [0, 0]
 
         def run(rank: int) -> Any:
             model = models[rank]
@@ -204,19 +206,22 @@ class Torch(InFolder):
             node = dpwa.attach(model, file, f"w{rank + 1}")
             node.start()
             first = model[0].weight.detach().clone()
-            blends = 0
-            for _ in range(20):
-                blends += node.step(optimizer, self.backward(model)).outcome == "mixed"
-                together.wait(PATIENCE)
-            return first, blends, node.finish()
+            steps = 0
+            done = False
+            while not done:
+                blends[rank] += node.step(optimizer, self.backward(model)).outcome == "mixed"
+                steps += 1
+                together.wait(PATIENCE)  # both have stepped
+                done = all(blends)
+                together.wait(PATIENCE)  # and both have looked at the blends
+            return first, steps, node.finish()
 
-        (first, blends, ended), (other, _, _) = all_at_once(lambda: run(0), lambda: run(1))
+        (first, steps, ended), (other, _, _) = all_at_once(lambda: run(0), lambda: run(1))
         self.assertTrue(torch.equal(first, other))
-        self.assertGreater(blends, 0)
         self.assertEqual(ended.participants, 2)
         for one, two in zip(models[0].state_dict().values(), models[1].state_dict().values()):
             self.assertTrue(torch.equal(one, two))
-        self.assertEqual(int(models[0][1].num_batches_tracked), 20)
+        self.assertEqual(int(models[0][1].num_batches_tracked), steps)
 
     def test_parameters_keep_identity_values_and_strides(self) -> None:
         model = self.model(1).to(memory_format=torch.channels_last)
@@ -317,7 +322,9 @@ class Torch(InFolder):
         with subprocess.Popen([EMBEDDED, file, "w1"], stdout=subprocess.PIPE, text=True) as other:
             node = dpwa.attach(model, file, "w2")
             node.start()
-            for _ in range(500):
+            steps = 0
+            while steps < 500 or (not blends and steps < 100_000):
+                steps += 1
                 data = torch.rand(32, 2) * 2 - 1
                 loss = torch.nn.functional.nll_loss(model(data), (data.square().sum(1) < 0.6).long())
                 optimizer.zero_grad()
