@@ -105,8 +105,12 @@ void RankWatch::look(const std::string& what, Duration waited) {
     const auto peer = state.peers.find(member.id.name);
     if (peer == state.peers.end()) continue;  // this node
     const bool answers = peer->second.id == member.id && state.answers(peer->second);
+    std::string lost = peer->second.why_gone(member.id);
+    const bool is_out =
+        state.view.number > membership_.view && state.view.member(member.id) == nullptr;
+    if (lost.empty() && is_out) lost = "was left out by the others";
     views.push_back({.name = member.id.name,
-                     .lost = peer->second.why_gone(member.id),
+                     .lost = std::move(lost),
                      .answers = answers,
                      .waits = answers && peer->second.said.waits});
   }

@@ -257,7 +257,8 @@ GroupEngine::Wishes GroupEngine::take() {
     given_up_.clear();
     for (const Member& member : wishes.installed.back().members) {
       const auto peer = peers_.find(member.id.name);
-      if (peer != peers_.end()) peer->second.lost.clear();
+      // A view that was under way may still have one that is suspected.
+      if (peer != peers_.end() && !views_->suspects(member.id)) peer->second.lost.clear();
     }
   }
   if (std::exchange(beats_, false)) {
