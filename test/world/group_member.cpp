@@ -55,6 +55,7 @@ bool GroupMember::is_member() const {
 
 void GroupMember::ticked() {
   const TimePoint now = environment_.now();
+  if (is_member() && leaves()) views().leave();
   if (is_member() && now - moved_ > 5 * options_.patience) {
     views().renew();
     moved_ = now;

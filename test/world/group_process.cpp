@@ -34,7 +34,6 @@ GroupProcess::GroupProcess(Environment& environment, Traps& traps,
 void GroupProcess::tick() {
   if (halted_) return;
   engine_->tick(environment_.now());
-  if (view_.votes(id()) && leaves_) views().leave();
   ticked();
   pump();
   if (!halted_) environment_.after(beat_, [this] { tick(); });

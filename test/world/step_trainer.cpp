@@ -319,8 +319,10 @@ Flow<> StepMember::grow() {
   co_await next();
 }
 
+// Between two steps, as CollectiveNode::leave.
 Flow<> StepMember::leave_run() {
   drop_group();
+  views().leave();
   // As long as others may need its vote.
   const TimePoint last = environment_.now() + 20 * options_.patience;
   const std::function<bool()> over = [this, last] {
