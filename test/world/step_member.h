@@ -92,7 +92,7 @@ class StepMember final : public GroupProcess {
   // --- events
   void ticked() override;
   void decided(const members::View& view) override { checks_.decided(view); }
-  void installed(const members::View& view) override { view_ = view; }
+  void installed(const members::View& view) override;
   void heard(const members::ProcessId& from, const members::GroupMessage& message) override;
   void pumped() override;
 
@@ -179,8 +179,9 @@ class StepMember final : public GroupProcess {
   std::vector<std::uint64_t> gradients_;  // what .grad holds: own, or the sum
   std::uint64_t batches_ = 0;
   std::uint64_t made_ = 0;
-  std::uint64_t made_since_taken_ = 0;
-  std::uint64_t next_group_ = 0;  // that it tells the others
+  std::uint64_t made_since_taken_ = 0;  // in the same run
+  std::uint64_t run_ = 0;               // the latest that it has seen; 0: none
+  std::uint64_t next_group_ = 0;        // that it tells the others
   bool all_have_next_group_ = false;
   bool taken_over_ = false;
 };
