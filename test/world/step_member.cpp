@@ -52,8 +52,8 @@ void StepMember::heard(const ProcessId& from, const members::GroupMessage& messa
   if (entry != nullptr && engine_->counts(from)) entries_.receive(from, *entry);
 }
 
-// A run whose majority has left in order is over, though a member that they did not hear lives. The
-// next one begins with the states that its members have.
+// A run whose majority has left in order, or whose members have all ended, is over, though one that
+// they did not hear lives. The next one begins with the states that its members have.
 void StepMember::installed(const members::View& view) {
   if (!view.open() && std::exchange(run_, view.run) != view.run) made_since_taken_ = 0;
   view_ = view;
