@@ -56,6 +56,15 @@ std::shared_ptr<Trainer> make_trainer(const Config& config, const std::vector<Te
   return std::make_shared<Trainer>(config, std::move(specs), threads);
 }
 
+// Of a node whose program has been interrupted: nobody hears of an error.
+void leave(Trainer& trainer) {
+  try {
+    trainer.leave();
+  } catch (const std::exception&) {
+    // It was not there yet.
+  }
+}
+
 nb::dict words_of(const StepReport& report) {
   nb::dict words;
   const auto outcome = to_string(report.outcome);
@@ -142,7 +151,7 @@ void add_trainer(nb::module_& module) {
            })
       .def("start",
            [](const std::shared_ptr<Trainer>& trainer) {
-             patient_call<void>([trainer] { trainer->start(); });
+             patient_call<void>([trainer] { trainer->start(); }, [trainer] { leave(*trainer); });
            })
       .def("update_send", &Trainer::update_send, Released())
       .def("update_wait",
@@ -162,7 +171,8 @@ void add_trainer(nb::module_& module) {
       .def("reload", &Trainer::reload, Released())
       .def("finish",
            [](const std::shared_ptr<Trainer>& trainer) {
-             return words_of(patient_call<FinishReport>([trainer] { return trainer->finish(); }));
+             return words_of(patient_call<FinishReport>([trainer] { return trainer->finish(); },
+                                                        [trainer] { leave(*trainer); }));
            })
       .def("leave", &Trainer::leave, Released());
 }

@@ -67,12 +67,12 @@ class ArraysNode(Node):
         """
         self._must_run("step()")
         if self._phase == "left":
-            return self._report(self._core.update_wait(None))
+            return self._wait_for(None)
         if values is None:
             self._take_in()
         else:
             self._set(values)
         self._core.update_send(number(loss))
-        report = self._report(self._core.update_wait(None))
+        report = self._wait_for(None)
         self._give_back()
         return report

@@ -106,7 +106,12 @@ def main() -> int:
         print(f"{options.nodes} processes train for {options.seconds:g} s by gossip, then one alone", flush=True)
         found = []
         for backend, who in (("gossip", names), ("null", names[:1])):
-            nodes = [started(backend, name) for name in who]
+            nodes, began, shown = [started(backend, name) for name in who], time.monotonic(), 0
+            while any(node.poll() is None for node in nodes):
+                time.sleep(0.1)
+                if (waited := int(time.monotonic() - began)) >= shown + 2:
+                    shown = waited
+                    print(f"  {backend}: {waited} s", file=sys.stderr, flush=True)
             texts = [node.communicate()[0] for node in nodes]
             if failed := [name for name, node in zip(who, nodes) if node.returncode]:
                 print(f"failed: {', '.join(failed)}", file=sys.stderr)

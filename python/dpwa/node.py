@@ -30,6 +30,7 @@ class Node:
         self._config = _core.load_config(fspath(file), name or "", list(join))
         self._core = _core.Trainer(self._config, tensors, threads or self._config.threads)
         self._phase = "made"
+        self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
         self._finished = FinishReport(False, 1, float("nan"), True)
 
@@ -67,7 +68,11 @@ class Node:
         self._must_be("made", "start()")
         self._phase = "between steps"
         self._take_in()
-        self._core.start()
+        try:
+            self._core.start()
+        except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
+            self._phase, self._given_up = "left", True
+            raise
         self._give_back()
 
     def finish(self) -> FinishReport:
@@ -98,6 +103,8 @@ class Node:
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint, beside those of model and optimizer; torch.distributed.checkpoint takes it as it is."""
+        if self._given_up:
+            raise _core.UsageError("state_dict() of a node whose start has failed")
         clock, lineage, incarnation = self._core.resume_state()
         return {"clock": clock, "lineage": lineage, "incarnation": incarnation}
 
@@ -120,8 +127,10 @@ class Node:
     def _take_in(self) -> None: ...
     def _give_back(self) -> None: ...
 
-    def _report(self, words: dict[str, Any]) -> StepReport:
-        return StepReport(**words, skipped_steps=self._skipped)
+    def _wait_for(self, loss: float | None) -> StepReport:
+        if self._given_up:
+            return StepReport("skipped", "", 0, 0, 0, False, 0, 0, 0, 0, 0, 1, False, 0, 0, self._skipped)
+        return StepReport(**self._core.update_wait(loss), skipped_steps=self._skipped)
 
     def _must_be(self, phase: str, call: str) -> None:
         if self._phase == phase:

@@ -74,7 +74,7 @@ class TorchNode(Node):
         super().__init__(file, name, join, threads, described)
         self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
         self._names = [full for full, _, _ in listed]
-        self._move_in(torch.from_numpy(self._core.memory()))
+        self._move_in(self._core.memory())
 
     def start(self) -> None:
         import torch
@@ -107,13 +107,15 @@ class TorchNode(Node):
                 refuse(name, f"its memory is also that of '{before}'; to tie parameters, register one tensor in both "
                              "places")  # fmt: skip
 
-    def _move_in(self, memory: torch.Tensor) -> None:
+    def _move_in(self, memory: Any) -> None:
         import torch
 
         last = torch.channels_last
         reordered = []
         for name, tensor, offset in zip(self._names, self._tensors, self._core.offsets()):
-            flat = memory[offset : offset + tensor.numel() * tensor.element_size()].view(tensor.dtype)
+            # Each with a storage of its own: torch.save() refuses one that holds several types.
+            own = torch.from_numpy(memory[offset : offset + tensor.numel() * tensor.element_size()])
+            flat = own.view(tensor.dtype)
             if tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
                 n, c, h, w = tensor.shape
                 view = flat.view(n, h, w, c).permute(0, 3, 1, 2)
@@ -194,7 +196,7 @@ class TorchNode(Node):
         return self._wait(loss)
 
     def _wait(self, loss: Any) -> StepReport:
-        return self._report(self._core.update_wait(None if loss is None else number(loss)))
+        return self._wait_for(None if loss is None else number(loss))
 
     # For programs that run under every back end. Under gossip gradients stay on the node.
     def average_gradients(self) -> None:

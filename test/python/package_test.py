@@ -167,12 +167,15 @@ class Arrays(InFolder):
         text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
         text += f"node = dpwa.attach_arrays({{'w': numpy.zeros(3)}}, {file!r}, 'w1')\n"
         text += "try:\n  print('waits', flush=True)\n  node.start()\n"
-        text += "except KeyboardInterrupt: print('interrupted', flush=True)"
+        text += "except KeyboardInterrupt: print('interrupted', flush=True)\n"
+        # The signal may come before the call, or while it waits: then the node has left.
+        text += "try: print(node.step().outcome, flush=True)\nexcept dpwa.UsageError: print('skipped', flush=True)"
         with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout
             self.assertEqual(process.stdout.readline(), "waits\n")
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.stdout.readline(), "interrupted\n")
+            self.assertEqual(process.stdout.readline(), "skipped\n")  # the node has left
             self.assertEqual(process.wait(PATIENCE), 0)
 
 
@@ -235,6 +238,9 @@ class Torch(InFolder):
                 self.assertTrue(torch.equal(value, before[name]))
             node.step(optimizer, self.backward(model))
         self.assertFalse(torch.equal(weight, before["0.weight"]))
+        torch.save(model.state_dict(), Path(self.folder, "model.pt"))  # of several types
+        for name, value in torch.load(Path(self.folder, "model.pt")).items():
+            self.assertTrue(torch.equal(value, model.state_dict()[name]))
 
     def test_a_model_that_was_changed_is_refused_with_the_tensor(self) -> None:
         model = self.model(1)
