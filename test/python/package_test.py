@@ -114,7 +114,7 @@ class Arrays(InFolder):
 
         (first, report, ended), (second, _, _) = all_at_once(lambda: run(0), lambda: run(1))
         self.assertEqual(first, second)
-        self.assertEqual(report.clock, 1)
+        self.assertTrue(0 < report.clock <= 1)  # less after a blend
         self.assertEqual((ended.averaged, ended.participants), (True, 2))
         np.testing.assert_array_equal(own[0]["w"], own[1]["w"])
         # The mean of both, or of what one of them has blended before.
