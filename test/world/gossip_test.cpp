@@ -64,12 +64,10 @@ class Run {
   }
 
   void suffer() {
-    std::vector<Fault> all;
-    for (std::size_t i = 0; i < schedule_.machines; ++i)
-      all.push_back({.at = schedule_.starts[i], .kind = Fault::Kind::start, .first = i});
-    for (const Fault& fault : schedule_.faults)
-      if (!fault.is_of_groups() || fault.kind == Fault::Kind::outage) all.push_back(fault);
-    std::ranges::stable_sort(all, {}, &Fault::at);
+    std::vector<Fault> all = in_order(schedule_.starts, schedule_.faults);
+    std::erase_if(all, [](const Fault& fault) {
+      return fault.is_of_groups() && fault.kind != Fault::Kind::outage;
+    });
     Duration now{};
     Traps none;
     for (std::size_t i = 0; i < all.size(); ++i) {

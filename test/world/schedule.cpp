@@ -314,6 +314,24 @@ void happen(const Fault& fault, World& world, Traps& traps) {
   }
 }
 
+std::vector<Fault> in_order(const std::vector<Duration>& starts, const std::vector<Fault>& faults) {
+  std::vector<Fault> all;
+  for (std::size_t i = 0; i < starts.size(); ++i)
+    all.push_back({.at = starts[i], .kind = Fault::Kind::start, .first = i});
+  all.insert(all.end(), faults.begin(), faults.end());
+  std::ranges::stable_sort(all, {}, &Fault::at);
+  return all;
+}
+
+void suffer(const std::vector<Fault>& in_order, World& world, Traps& traps) {
+  Duration now{};
+  for (const Fault& fault : in_order) {
+    world.run(fault.at - now);
+    now = fault.at;
+    happen(fault, world, traps);
+  }
+}
+
 void calm_down(World& world, Traps& traps, std::uint64_t lost) {
   for (auto& [name, set] : traps) set.clear();
   world.heal();

@@ -79,6 +79,10 @@ Schedule draw(std::uint64_t seed);
 
 // To machines whose programs are GroupProcesses.
 void happen(const Fault& fault, World& world, Traps& traps);
+// The starts of the machines, by machine, and then the faults, in the order of their times.
+std::vector<Fault> in_order(const std::vector<Duration>& starts, const std::vector<Fault>& faults);
+// Each at its time, from the beginning of the world on.
+void suffer(const std::vector<Fault>& in_order, World& world, Traps& traps);
 // All machines but the lost ones run, hear one another, and are left alone.
 void calm_down(World& world, Traps& traps, std::uint64_t lost);
 

@@ -202,17 +202,7 @@ Result play(const Schedule& schedule, std::uint64_t seed) {
       return std::make_unique<GroupMember>(environment, options, checks, traps);
     });
   }
-  std::vector<Fault> all;
-  for (std::size_t i = 0; i < schedule.machines; ++i)
-    all.push_back({.at = schedule.starts[i], .kind = Fault::Kind::start, .first = i});
-  all.insert(all.end(), schedule.faults.begin(), schedule.faults.end());
-  std::ranges::stable_sort(all, {}, &Fault::at);
-  Duration now{};
-  for (const Fault& fault : all) {
-    world.run(fault.at - now);
-    now = fault.at;
-    happen(fault, world, traps);
-  }
+  suffer(in_order(schedule.starts, schedule.faults), world, traps);
   calm_down(world, traps, schedule.lost);
   world.set({.jitter = 1ms, .disk = 1ms});
   Ending ending(schedule, options, world, checks);
