@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "dpwa/base/atomic_file.h"
 #include "dpwa/base/file_descriptor.h"
@@ -32,13 +35,29 @@ std::string line(const fs::path& file, const std::string& problem) {
   return one_line(file.string()) + ": " + problem;
 }
 
-std::optional<std::string> fault_of(const struct stat& status, const fs::path& file) {
+std::vector<gid_t> groups_of_process() {
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  groups.resize(static_cast<std::size_t>(
+      std::max(0, ::getgroups(static_cast<int>(groups.size()), groups.data()))));
+  groups.push_back(::getegid());
+  return groups;
+}
+
+bool is_on_read_only_volume(int descriptor) {
+  struct statvfs volume {};
+  return ::fstatvfs(descriptor, &volume) == 0 && (volume.f_flag & ST_RDONLY) != 0;
+}
+
+std::optional<std::string> fault_of(const struct stat& status, const fs::path& file,
+                                    int descriptor) {
   if (!S_ISREG(status.st_mode)) return std::string("is not a regular file") + readable;
   if (status.st_uid != 0 && status.st_uid != ::geteuid()) {
     return "belongs to another user (" + std::to_string(status.st_uid) +
            "); accepted: a file of this user or of root";
   }
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+  const bool is_shared = (status.st_mode & (S_IRWXG | S_IRWXO)) != 0;
+  if (is_shared && !is_secret_of_group(status.st_mode, status.st_gid, groups_of_process(),
+                                       is_on_read_only_volume(descriptor))) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777U);
     return std::string("may be used by others (mode ") + mode + "); remedy: chmod 600 " +
@@ -77,6 +96,12 @@ void fail(const fs::path& file, const std::string& what, int error) {
 
 }  // namespace
 
+bool is_secret_of_group(mode_t mode, gid_t group, std::span<const gid_t> own, bool read_only) {
+  const bool is_written = (mode & (S_IWUSR | S_IWGRP | S_IWOTH)) != 0;
+  const bool is_for_others = (mode & (S_IRWXO | S_IXGRP | S_IXUSR)) != 0;
+  return read_only && !is_written && !is_for_others && std::ranges::find(own, group) != own.end();
+}
+
 FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_bytes) {
   // Not blocking, so that the program does not wait for a pipe of this name.
   const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -84,7 +109,7 @@ FileResult<SecretText> read_private_file(const fs::path& file, std::size_t max_b
   struct stat status {};
   if (::fstat(descriptor.get(), &status) != 0)
     return line(file, "cannot be read: " + words_for(errno) + readable);
-  if (const auto fault = fault_of(status, file)) return line(file, *fault);
+  if (const auto fault = fault_of(status, file, descriptor.get())) return line(file, *fault);
   if (const auto fault = fault_of_folders(descriptor.get())) return line(file, *fault);
   SecretText secret(max_bytes + 1);
   const auto have = read_all(descriptor.get(), std::as_writable_bytes(std::span(secret.text())));

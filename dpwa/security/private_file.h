@@ -1,11 +1,13 @@
 #pragma once
 
 #include <openssl/crypto.h>
+#include <sys/types.h>
 
 #include <array>
 #include <boost/system/result.hpp>
 #include <cstddef>
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -62,8 +64,14 @@ struct KeyedFault {
 template <typename T>
 using KeyedResult = boost::system::result<T, KeyedFault>;
 
+// Whether a file that a group may read is as private as one of the user alone: that group is one of
+// `own`, nobody may write it, others may not read it, and its volume is mounted read-only. That is
+// how Kubernetes mounts a Secret with mode 0440 for the fsGroup of a pod.
+bool is_secret_of_group(mode_t mode, gid_t group, std::span<const gid_t> own, bool read_only);
+
 // Reads a file that only its owner may touch: a regular file of this user or of root, without
-// permissions for group and others (symbolic links are followed), of at most `max_bytes`. It
+// permissions for group and others (symbolic links are followed), or a secret of a group as above,
+// of at most `max_bytes`. It
 // refuses a file when all users can replace something in a folder on the way to it. Such a folder
 // is world-writable without the sticky bit, or has the sticky bit and belongs to a user other than
 // this one and root.

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
+
 #include <sys/stat.h>
 #include <unistd.h>
+#include <array>
 
 #include <algorithm>
 #include <cstdio>
@@ -160,6 +162,15 @@ TEST_CASE("a file that its owner alone may touch is read") {
     CHECK(text->text() == "abc");
     std::filesystem::remove(folder.path("k"));
   }
+}
+
+TEST_CASE("a Secret of a group of the process on a read-only volume is private") {
+  const std::array<gid_t, 2> own{7, 2000};
+  CHECK(is_secret_of_group(0440, 2000, own, true));
+  CHECK_FALSE(is_secret_of_group(0440, 2000, own, false));
+  CHECK_FALSE(is_secret_of_group(0440, 2001, own, true));
+  for (const mode_t mode : {0640, 0460, 0444, 0441, 0450, 0540})
+    CHECK_FALSE(is_secret_of_group(mode, 2000, own, true));
 }
 
 TEST_CASE("a file that group or others may touch is refused with the remedy") {
