@@ -4,6 +4,7 @@
 
 #include "adapters/launch/meeting.h"
 #include "dpwa/config/config.h"
+#include "dpwa/config/seeds.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 
@@ -29,8 +30,28 @@ LaunchedConfig::LaunchedConfig(std::filesystem::path file, std::string name,
       join_(std::move(join)),
       config_(load_config(file_, name_, join_, [this](Config& config) { place(config); })) {}
 
+// As one that the seeds of the file bring together with the others.
+void LaunchedConfig::place_by_seeds(Config& config,
+                                    const launch::LauncherEnvironment& environment) {
+  const launch::SeededPlace place = launch::seeded_place(environment);
+  share_ = place.share;
+  if (place.name.empty()) return;
+  constexpr int most = 65535;
+  const int first = environment.number("DPWA_PORT", 1, most).value_or(config::seed_port);
+  const int port = first + place.local_rank;
+  if (port > most)
+    environment.fail("DPWA_PORT", std::to_string(first) + " and local rank " +
+                                      std::to_string(place.local_rank) +
+                                      " make no port; accepted: a smaller one");
+  NodeEntry self;
+  self.name = config.self = place.name;
+  self.port = static_cast<std::uint16_t>(port);
+  config.nodes.push_back(std::move(self));
+}
+
 void LaunchedConfig::place(Config& config) {
   const launch::LauncherEnvironment environment = launch::launcher_environment();
+  if (config.nodes.empty() && !config.seeds.empty()) return place_by_seeds(config, environment);
   const auto place = launch::find_place(environment);
   if (!place) return;
   if (!config.nodes.empty()) {
@@ -51,7 +72,8 @@ void LaunchedConfig::place(Config& config) {
 
 Config LaunchedConfig::reload() const {
   return reload_config(file_, name_, join_, [this](Config& fresh) {
-    if (fresh.nodes.empty() && has_met_) fresh.nodes = config_.nodes;
+    const bool placed = has_met_ || config_.by_seeds;
+    if (fresh.nodes.empty() && placed) fresh.nodes = config_.nodes;
     fresh.self = config_.self;
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dpwa/config/config.h"
+#include "dpwa/launch/nodes.h"
 
 namespace dpwa {
 
@@ -25,17 +26,22 @@ class LaunchedConfig {
   const Config& config() const { return config_; }
   // Whether the nodes are the launcher's processes, so that no file lists them.
   bool nodes_have_met() const { return has_met_; }
+  // Which part of the data this process has, where its file has `seeds` and no nodes, and the
+  // launcher tells; else none.
+  const std::optional<launch::SeededPlace::Share>& share() const { return share_; }
 
   // The file as it is now, with the nodes that have met. Throws ConfigError.
   Config reload() const;
 
  private:
   void place(Config& config);
+  void place_by_seeds(Config& config, const launch::LauncherEnvironment& environment);
 
   std::filesystem::path file_;
   std::string name_;
   std::vector<std::string> join_;
   bool has_met_ = false;
+  std::optional<launch::SeededPlace::Share> share_;
   Config config_;
 };
 

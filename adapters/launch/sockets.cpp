@@ -17,6 +17,7 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/launch/rendezvous.h"
 #include "dpwa/base/backoff.h"
+#include "dpwa/base/own_address.h"
 #include "dpwa/base/port_holder.h"
 #include "dpwa/base/resolve_host.h"
 
@@ -139,17 +140,10 @@ std::string await_listener(const std::string& host, std::uint16_t port,
 std::string address_towards(const std::string& host) {
   const std::string what = "finding the own address towards " + host;
   try {
-    int problem = 0;
     for (const Endpoint& at : resolve(host, 9)) {
-      const int fd = socket(at.protocol().family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
-      // Connecting a datagram socket chooses the route and sends nothing.
-      const bool found = fd >= 0 && ::connect(fd, at.data(), at.size()) == 0;
-      problem = errno;
-      const std::string own = found ? numeric(bound_to(fd)) : "";
-      if (fd >= 0) ::close(fd);
-      if (found) return own;
+      if (std::string own = own_address_towards(numeric(at)); !own.empty()) return own;
     }
-    throw std::system_error(problem, std::generic_category(), "no route");
+    throw std::runtime_error("no route");
   } catch (const std::exception& error) {
     throw CollectiveError(Failure::usage, what, "store", error.what());
   }

@@ -1,39 +1,93 @@
 #include "dpwa/base/stop_signal.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 
 namespace dpwa::stop_signal {
 namespace {
 
+constexpr std::int64_t one_stop_ms = 5000;  // in which two SIGTERM are one
+constexpr int code_after_sigterm = 128 + SIGTERM;
+
 std::atomic<int> noted{0};
+std::atomic<std::int64_t> noted_at{0};       // ms of the monotonic clock
+std::atomic<std::int64_t> terminated_at{0};  // the first SIGTERM that counted; 0 = none
+std::atomic<int> code_of_notice{code_after_sigterm};
 std::atomic<bool> deferred{false};
 std::atomic<bool> reload_wanted{false};
 std::atomic<const char*> name{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
+
+std::int64_t now_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+bool is_notice(int number) {
+  return number == SIGUSR1 || number == SIGUSR2;
+}
+
+int code_of(int number) {
+  return is_notice(number) ? code_of_notice.load() : 128 + number;
+}
 
 void say(const char* text) {
   const ssize_t ignored = ::write(STDERR_FILENO, text, std::strlen(text));
   static_cast<void>(ignored);  // it ends anyway
 }
 
+const char* ending(int number) {
+  switch (number) {
+    case SIGINT:
+      return ": ended by SIGINT\n";
+    case SIGUSR1:
+      return ": ended by SIGUSR1\n";
+    case SIGUSR2:
+      return ": ended by SIGUSR2\n";
+    default:
+      return ": ended by SIGTERM\n";
+  }
+}
+
 // Within a signal handler.
 [[noreturn]] void end(int number) {
   if (const char* program = name) {
     say(program);
-    say(number == SIGINT ? ": ended by SIGINT\n" : ": ended by SIGTERM\n");
+    say(ending(number));
   }
-  ::_exit(128 + number);
+  ::_exit(code_of(number));
+}
+
+// Whether a signal after the noted one belongs to the same stop.
+bool is_same_stop(int number) {
+  if (is_notice(number)) return true;
+  if (number != SIGTERM) return false;
+  if (noted != SIGTERM && !is_notice(noted)) return false;  // a SIGINT was first
+  std::int64_t none = 0;
+  return terminated_at.compare_exchange_strong(none, now_ms()) || now_ms() - none < one_stop_ms;
 }
 
 void on_signal(int number) {
   int none = 0;
-  const bool first = noted.compare_exchange_strong(none, number);
-  if (!first || !deferred) end(number);
+  if (!noted.compare_exchange_strong(none, number)) {
+    if (!is_same_stop(number)) end(number);
+    return;
+  }
+  noted_at = now_ms();
+  if (number == SIGTERM) terminated_at = now_ms();
+  if (!deferred) end(number);
+}
+
+void on_early_signal(int number) {
+  end(number);
 }
 
 void on_hang_up(int) {
@@ -44,23 +98,29 @@ void on_alarm(int) {
   end(noted);
 }
 
+// No handler interrupts another one.
 void handle(int number, void (*handler)(int)) {
   struct sigaction action {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART;
+  ::sigfillset(&action.sa_mask);
   sigaction(number, &action, nullptr);
+}
+
+void handle_stops(void (*handler)(int)) {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) handle(number, handler);
 }
 
 }  // namespace
 
-void hold_reload() {
+void install_early() {
   handle(SIGHUP, on_hang_up);
+  handle_stops(on_early_signal);
 }
 
 void install(const char* program) {
   name = program;
-  handle(SIGINT, on_signal);
-  handle(SIGTERM, on_signal);
+  handle_stops(on_signal);
   handle(SIGHUP, on_hang_up);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
@@ -74,13 +134,29 @@ int received() {
   return noted;
 }
 
+bool preempted() {
+  return is_notice(noted);
+}
+
 bool take_reload() {
   return reload_wanted.exchange(false);
+}
+
+unsigned elapsed() {
+  return noted == 0 ? 0 : static_cast<unsigned>((now_ms() - noted_at) / 1000);
 }
 
 void limit(unsigned seconds) {
   handle(SIGALRM, on_alarm);
   ::alarm(seconds);
+}
+
+int exit_code() {
+  return code_of(noted);
+}
+
+void set_preempted_code(int code) {
+  code_of_notice = code;
 }
 
 Deferral::Deferral() : before_(deferred.exchange(true)) {}

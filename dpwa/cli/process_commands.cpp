@@ -53,7 +53,7 @@ void run_node(const ProcessOptions& options, CommandContext& context) {
       {[] { return stop_signal::received() != 0; }, [] { return stop_signal::take_reload(); },
        stop_signal::defer});
   service.run();
-  context.exit_code = 128 + stop_signal::received();
+  context.exit_code = stop_signal::exit_code();
 }
 
 void run_kvserver(const ProcessOptions& options, CommandContext& context) {
@@ -76,7 +76,7 @@ void run_kvserver(const ProcessOptions& options, CommandContext& context) {
   server.stop();
   log(LogLevel::info, "kvserver", "ended");
   const int failure = server.failure();
-  context.exit_code = failure != 0 ? failure : 128 + stop_signal::received();
+  context.exit_code = failure != 0 ? failure : stop_signal::exit_code();
 }
 
 }  // namespace

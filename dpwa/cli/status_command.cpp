@@ -116,13 +116,34 @@ std::vector<NodeStatus> ask(const Asking& asking, const std::vector<Asked>& proc
   return found;
 }
 
-// The nodes of the file, in its order, then those that joined; and the servers.
+// The nodes that answer at the addresses of the seeds, each once; none: the silence of all seeds.
+std::vector<NodeStatus> ask_seeds(const Asking& asking) {
+  std::vector<Asked> places;
+  for (const NodeEntry& seed : asking.config.seeds) {
+    for (const std::string& address : peer_address(seed).addresses)
+      places.push_back({{"", {address}, seed.port}, address + ":" + std::to_string(seed.port)});
+  }
+  std::vector<NodeStatus> found, silent;
+  for (NodeStatus& answer : ask(asking, places)) {
+    answer.name = answer.error.empty() ? raw_text(answer.document, "node") : answer.address;
+    const bool is_known = std::ranges::find(found, answer.name, &NodeStatus::name) != found.end();
+    if (!answer.error.empty()) {
+      silent.push_back(std::move(answer));
+    } else if (!is_known && is_plain_text(answer.name)) {
+      found.push_back(std::move(answer));
+    }
+  }
+  return found.empty() ? silent : found;
+}
+
+// The nodes of the file, in its order, or of its seeds, then those that joined; and the servers.
 Found ask_all(const Asking& asking) {
   const Config& config = asking.config;
-  Found found{ask(asking, all_of(config.nodes)), {}};
+  const bool by_seeds = config.nodes.empty();
+  Found found{by_seeds ? ask_seeds(asking) : ask(asking, all_of(config.nodes)), {}};
   if (const std::vector<Asked> more = joined(found.nodes); !more.empty()) {
     for (NodeStatus& node : ask(asking, more)) {
-      node.joined = true;
+      node.joined = !by_seeds;
       found.nodes.push_back(std::move(node));
     }
   }
@@ -151,7 +172,8 @@ void show_once(const Asking& asking, const StatusOptions& options, CommandContex
     print_tables(found, asking.config.backend, context.out);
   }
   if (!options.check) return;
-  const auto of_file = std::span(found.nodes).first(asking.config.nodes.size());
+  const std::size_t listed = asking.config.nodes.size();
+  const auto of_file = std::span(found.nodes).first(listed > 0 ? listed : found.nodes.size());
   auto problems = status_problems(of_file);
   for (std::string& problem : server_problems(found.servers)) problems.push_back(problem);
   for (const std::string& problem : problems) context.err << problem << '\n';

@@ -13,6 +13,7 @@
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/original_form.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/config/seeds.h"
 #include "dpwa/config/text.h"
 #include "dpwa/kvstore/shard_engine.h"
 #include "interpolation/guarded.h"
@@ -69,8 +70,15 @@ Config read_config(const YAML::Node& document, Locations& locations) {
 Config for_node(Config config, const std::string& name, const std::vector<std::string>& join,
                 const Launcher& launcher, Locations& locations) {
   const bool lists_nodes = !config.nodes.empty();
+  resolve_seeds(config);
   config.self = name.empty() ? name_from_environment() : name;
   if (config.self.empty() && join.empty() && launcher) launcher(config);
+  if (!lists_nodes && !config.seeds.empty() && join.empty()) {
+    add_self_by_seeds(config, locations);
+    apply_log_variables(config, locations);
+    resolve_nodes(config, locations);
+    return config;
+  }
   require_nodes(config, locations);
   if (!lists_nodes) check_min_nodes(config, locations);
   if (!join.empty()) add_joiner(config, config.self, locations);
@@ -110,6 +118,10 @@ void print_key(YAML::Emitter& out, const Key& key, const Config& config) {
   if (!value) return;
   out << YAML::Key << key.name << YAML::Value;
   if (key.name == "nodes") return print_nodes(out, config.nodes);
+  if (key.name == "seeds") {
+    out << YAML::Flow << texts_of(config.seeds);
+    return;
+  }
   if (key.name == "servers") return print_nodes(out, config.kvstore.servers);
   if (key.quoted) out << YAML::DoubleQuoted;
   out << *value;
@@ -185,7 +197,8 @@ Config load_cluster(const std::filesystem::path& file, std::string* text) {
   if (text) *text = read;
   Config config = read_config(parse_document(read, locations), locations);
   resolve_nodes(config, locations);
-  require_nodes(config, locations);
+  resolve_seeds(config);
+  if (config.seeds.empty()) require_nodes(config, locations);
   return config;
 }
 

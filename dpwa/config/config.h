@@ -128,6 +128,9 @@ struct Config {
   std::string cluster = "dpwa";
   std::vector<NodeEntry> nodes;
   Backend backend = Backend::gossip;
+  // Where processes that are in no list find the others: hosts and ports, resolved on load.
+  std::vector<NodeEntry> seeds;
+  std::optional<int> preempted_exit_code;  // after SIGUSR1 or SIGUSR2; none: the launcher decides
   GossipConfig gossip;
   CollectiveConfig collective;
   KvstoreConfig kvstore;
@@ -144,13 +147,14 @@ struct Config {
   // Nodes to join by, as host:port and resolved; empty: a node of the file that starts with it.
   std::vector<NodeEntry> join;
   bool self_added = false;  // the own node is none of the file's
+  bool by_seeds = false;    // the file lists no nodes, and seeds bring them together
 
   std::size_t self_index() const;  // throws std::logic_error when `self` is not set
   const NodeEntry& self_node() const { return nodes.at(self_index()); }
   // The own entry of kvstore.servers; null when this process is no server.
   const NodeEntry* self_server() const;
   // Whether this node comes to a cluster whose file does not name it.
-  bool is_joiner() const { return !join.empty() && (self_added || nodes.size() == 1); }
+  bool is_joiner() const { return !by_seeds && !join.empty() && (self_added || nodes.size() == 1); }
 };
 
 // Bad configuration, usage or data: one line "file:line: key: what is wrong; accepted: ..." to

@@ -8,17 +8,7 @@
 #include "dpwa/rules/options.h"
 
 namespace dpwa::config {
-namespace {
-
-Format<std::optional<std::uint64_t>> optional_seed() {
-  const auto number = whole(0, std::numeric_limits<std::int64_t>::max(), "a number");
-  return {.read = [number](const Field& field) { return number.read(field); },
-          .print = [](const auto& seed) { return seed ? std::to_string(*seed) : std::string(); },
-          .accepted = number.accepted,
-          .optional = true};
-}
-
-}  // namespace
+namespace {}  // namespace
 
 KeySection gossip_keys() {
   const In in(&Config::gossip);
@@ -56,7 +46,9 @@ KeySection gossip_keys() {
           in.key("daemon", &GossipConfig::daemon, boolean(),
                  "the network side of each node is a separate process, `dpwa node` "
                  "([OPERATIONS.md](OPERATIONS.md#node-processes))"),
-          in.key("seed", &GossipConfig::seed, optional_seed(),
+          in.key("seed", &GossipConfig::seed,
+                 optional_whole<std::uint64_t>(0, std::numeric_limits<std::int64_t>::max(),
+                                               "a number"),
                  "for a node's choice of peers, its first block, and the steps at which it pulls; "
                  "each node derives its own streams. Unset: different from start to start; "
                  "`dpwa-train` uses its `--seed`. Two runs still make [not the same "

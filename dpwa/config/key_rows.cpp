@@ -6,6 +6,7 @@
 
 #include "dpwa/config/backends.h"
 #include "dpwa/config/nodes.h"
+#include "dpwa/config/seeds.h"
 #include "dpwa/config/text.h"
 #include "interpolation/registry.h"
 
@@ -91,6 +92,13 @@ Format<std::vector<NodeEntry>> node_list() {
   return {.read = read_nodes,
           .print = [](const auto& nodes) { return setting_of(names_of(nodes)); },
           .accepted = "a list, at least one entry",
+          .optional = true};
+}
+
+Format<std::vector<NodeEntry>> seed_list() {
+  return {.read = read_seeds,
+          .print = [](const auto& seeds) { return joined(texts_of(seeds)); },
+          .accepted = "a list of `HOST` or `HOST:PORT`",
           .optional = true};
 }
 

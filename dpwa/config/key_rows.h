@@ -37,6 +37,16 @@ Format<std::int64_t> whole(std::int64_t minimum, std::int64_t maximum, const std
 // A time of at most 24 hours, in milliseconds or with a unit.
 Format<Duration> duration_above_0();
 Format<Duration> duration_from_0();
+// The same where no value is one, too.
+template <class Integer>
+Format<std::optional<Integer>> optional_whole(std::int64_t minimum, std::int64_t maximum,
+                                              const std::string& what) {
+  const auto number = whole(minimum, maximum, what);
+  return {.read = [number](const Field& field) { return static_cast<Integer>(number.read(field)); },
+          .print = [](const auto& value) { return value ? std::to_string(*value) : std::string(); },
+          .accepted = number.accepted,
+          .optional = true};
+}
 // In bytes or with a unit. `accepted`: the range in words.
 Format<std::int64_t> size(std::int64_t minimum, std::int64_t maximum, const std::string& accepted);
 // One of these words.
@@ -67,6 +77,7 @@ Format<Value> choice(const Word<Value> (&words)[count]) {
 
 // Values with a form of their own.
 Format<std::vector<NodeEntry>> node_list();
+Format<std::vector<NodeEntry>> seed_list();
 Format<std::string> cluster_name();
 Format<Backend> backend();
 Format<std::string> interpolation_method();

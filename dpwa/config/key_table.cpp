@@ -19,6 +19,10 @@ KeySection top_level() {
           in.key("nodes", &Config::nodes, node_list(),
                  "the nodes, [below](#nodes); the only required key, left out where a "
                  "[launcher](LAUNCHERS.md) provides the nodes"),
+          in.key("seeds", &Config::seeds, seed_list(),
+                 "where nodes that no list names find one another "
+                 "([LAUNCHERS.md](LAUNCHERS.md#without-a-meeting)); a host without a port means "
+                 "24000"),
           in.key("backend", &Config::backend, backend(),
                  "what `make_adapter` makes: [gossip averaging](ALGORITHMS.md), [synchronous data "
                  "parallel](COLLECTIVE.md), a worker of the [parameter server](KVSTORE.md), or one "
@@ -28,6 +32,10 @@ KeySection top_level() {
                   .accepted = "`gossip`, `collective`, `kvstore`, `null`; `dpwa config check`, "
                               "`dpwa node` and trainers refuse back ends that the build leaves "
                               "out"}),
+          in.key("preempted_exit_code", &Config::preempted_exit_code,
+                 optional_whole<int>(0, 255, "an exit code"),
+                 "exit code after the notice of a [preemption](OPERATIONS.md#signals). Unset: 0 "
+                 "under torchrun and srun, else 143"),
       }};
 }
 

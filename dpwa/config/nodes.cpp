@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/config/seeds.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
@@ -85,14 +85,8 @@ std::optional<Field> environment_field(const char* variable, const std::string& 
 }
 
 NodeEntry parse(const std::string& text) {
-  const auto colon = text.rfind(':');
-  NodeEntry entry;
-  entry.host = text.substr(0, colon == std::string::npos ? 0 : colon);
-  if (entry.host.size() > 2 && entry.host.front() == '[' && entry.host.back() == ']')
-    entry.host = entry.host.substr(1, entry.host.size() - 2);
-  const std::string digits = colon == std::string::npos ? "" : text.substr(colon + 1);
-  entry.port = number_in<std::uint16_t>(digits).value_or(0);
-  if (entry.host.empty() || entry.port == 0) {
+  NodeEntry entry = endpoint_of(text);
+  if (entry.port == 0) {
     refuse(text, "is not the address of a node; accepted: HOST:PORT, such as 10.0.0.1:7001");
   }
   return entry;
@@ -177,15 +171,14 @@ std::string name_from_environment() {
   return value ? value : "";
 }
 
-void apply_endpoint_variables(Config& config, Locations& locations) {
+void apply_endpoint_variables(Config& config, Locations& locations, bool with_port) {
   NodeEntry& self = config.nodes[config.self_index()];
   const std::string node = "nodes[" + std::to_string(config.self_index()) + "].";
   if (const auto field = environment_field("DPWA_HOST", node + "host", locations)) {
     self.host = read_host(*field);
   }
-  if (const auto field = environment_field("DPWA_PORT", node + "port", locations)) {
-    self.port = read_port(*field);
-  }
+  const auto port = environment_field("DPWA_PORT", node + "port", locations);
+  if (port && with_port) self.port = read_port(*port);
   if (const auto field = environment_field("DPWA_BIND", node + "bind", locations)) {
     self.bind = read_host(*field);
   }

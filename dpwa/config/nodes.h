@@ -36,7 +36,8 @@ std::string name_from_environment();
 
 // Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node, and DPWA_LOG_LEVEL; empty variables count
 // as unset. Throw ConfigError "environment: DPWA_PORT: ...".
-void apply_endpoint_variables(Config& config, Locations& locations);
+// `with_port`: DPWA_PORT, too.
+void apply_endpoint_variables(Config& config, Locations& locations, bool with_port = true);
 void apply_log_variables(Config& config, Locations& locations);
 
 // Adds the node `name` when the file does not have it. DPWA_HOST, DPWA_PORT and DPWA_BIND give its

@@ -45,6 +45,8 @@ struct NodePlace {
   std::size_t position = 0;    // number of nodes of the cluster file before this one
   std::size_t file_peers = 0;  // other nodes of the file; they come first among the peers
   bool joins = false;          // the cluster file does not name this node
+  // No file lists the nodes, and seeds bring them together: all are equal, in the order of names.
+  bool by_seeds = false;
 };
 
 }  // namespace dpwa

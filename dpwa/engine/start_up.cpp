@@ -28,6 +28,7 @@ StartView view_of(const PeerAnswer& answer) {
 
 StartUp::StartUp(StartUpOptions options, TimePoint begun)
     : options_(std::move(options)), begun_(begun), clock_(options_.weights.clock) {
+  if (options_.by_seeds) after_pause_ = Phase::visiting;
   if (!options_.weights.resumed) return;
   own_ = options_.weights;
   if (own_->lineage == 0) own_->lineage = options_.new_lineage;
@@ -183,6 +184,7 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   DPWA_INVARIANT(phase_ == Phase::visiting, "a node visits where its start asks for it", phase_);
   look_for_namesake(answers, now);
   if (failure_) return;
+  if (options_.by_seeds) return found_by_seeds(answers, now);
   std::string why;
   bool joined = false;
   for (const PeerAnswer& seed : answers) {
@@ -207,6 +209,26 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   }
   phase_ = Phase::pausing;
   after_pause_ = Phase::visiting;
+}
+
+// No seed has to be there. But a node that answers and refuses this one, or does not speak with it,
+// may be of the very cluster: nobody begins alone beside it.
+void StartUp::found_by_seeds(const std::vector<PeerAnswer>& answers, TimePoint now) {
+  std::string why;
+  for (const PeerAnswer& seed : answers) {
+    const bool silent =
+        seed.failure == PeerFailure::unreachable || seed.failure == PeerFailure::timed_out;
+    if (!seed.failure && !std::exchange(found_, true))
+      lines_.push_back({false, "found '" + seed.name + "' by a seed"});
+    if (seed.failure && !silent) why = seed.detail;
+  }
+  phase_ = Phase::looking;
+  if (found_ || why.empty()) return;
+  if (elapsed(now) >= options_.rule.start_wait) {
+    failure_ = "node '" + options_.name + "' was refused by its seeds: " + why;
+    return;
+  }
+  phase_ = Phase::pausing;
 }
 
 // A refusal because of the name may be temporary (the last process of that name has just ended),
@@ -246,7 +268,7 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   const bool prompt = now - greeted_at_ < options_.timeout;
   std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
   for (const PeerAnswer& answer : answers)
-    if (answer.seed) seeds.push_back(answer);
+    if (answer.seed || (options_.by_seeds && answer.asked)) seeds.push_back(answer);
   look_for_namesake(seeds, now);
   if (failure_) return;
   const auto before = std::exchange(seen_, {});
@@ -262,6 +284,9 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
     seen_.push_back(seen_of(static_cast<PeerId>(peer), answer, prompt));
   }
   if (!placed) seen_.push_back({});
+  if (options_.by_seeds)
+    std::ranges::sort(seen_, {},
+                      [this](const Seen& each) { return each.peer ? each.name : options_.name; });
   if (!std::ranges::equal(before, seen_, says_the_same)) looks_without_news_ = 0;
   give_up_if_refused(now);
   phase_ = Phase::deciding;
@@ -277,7 +302,7 @@ bool StartUp::says_the_same(const Seen& before, const Seen& now) {
 // `prompt`: the look ended before its deadline, so an unreachable peer is not running.
 StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool prompt) {
   Seen seen{view_of(answer), peer, answer.name};
-  seen.view.joined = !answer.seed;
+  seen.view.joined = !answer.seed && !options_.by_seeds;
   const PeerStart state = seen.view.state;
   if (state == PeerStart::joining || state == PeerStart::waiting ||
       (prompt && answer.failure == PeerFailure::unreachable)) {

@@ -19,7 +19,7 @@
 namespace dpwa {
 
 struct StartUpOptions : NodePlace {
-  std::string join_by;  // the addresses given to join by, for messages; empty: none
+  std::string join_by;  // the addresses given to join by, or the seeds, for messages; empty: none
   StartRuleOptions rule;
   Duration timeout{};   // of a greeting, and of a pull at least
   unsigned blocks = 1;  // that the model is pulled in
@@ -34,7 +34,9 @@ struct StartUpOptions : NodePlace {
 // time and randomness are arguments; it neither sleeps nor logs. One owner, one thread.
 class StartUp {
  public:
-  struct Visit {};  // the addresses to join by, for all of their member tables; then visited()
+  // The addresses to join by, or those of the seeds where no known node is, for all of their member
+  // tables; then visited().
+  struct Visit {};
   struct Greet {};  // every peer; then greeted()
   // These are the weights of this node from here on: publish them as they are; then published().
   struct Publish {
@@ -95,6 +97,7 @@ class StartUp {
   bool stood_still(TimePoint now);
   static bool says_the_same(const Seen& before, const Seen& now);
   Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
+  void found_by_seeds(const std::vector<PeerAnswer>& answers, TimePoint now);
   // Each sets the failure when this node has to give up.
   void look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now);
   void give_up_if_refused(TimePoint now);
@@ -110,6 +113,7 @@ class StartUp {
   // Its log lines, in start_up_report.cpp.
   template <typename Which>
   static std::string names_of(const std::vector<Seen>& seen, Which which);
+  bool is_alone() const { return options_.by_seeds && seen_.size() <= 1; }
   void warn_of_many();
   void announce_waiting(TimePoint now);
   void report_absent(TimePoint now);
@@ -135,6 +139,7 @@ class StartUp {
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from
   bool best_trains_ = false;
+  bool found_ = false;   // a node, by a seed
   std::string refusal_;  // the last reason that a peer gave for refusing this node
   std::optional<TimePoint> announced_;
   std::optional<TimePoint> name_refused_;  // since when peers say that the name is taken

@@ -36,12 +36,16 @@ void StartUp::announce_waiting(TimePoint now) {
       names_of(seen_, [](PeerStart state) { return state == PeerStart::joining; });
   const std::string text = !silent.empty()    ? silent
                            : !joining.empty() ? joining + " to take over the common weights"
+                           : is_alone()       ? "other nodes, by " + options_.join_by
                                               : "all to begin with the same weights";
   lines_.push_back({false, "waiting for " + text});
 }
 
 void StartUp::report_absent(TimePoint now) {
   const std::string absent = names_of(seen_, [](PeerStart state) { return !answered(state); });
+  if (is_alone())
+    lines_.push_back({true, "found no other node by " + options_.join_by + " in " +
+                                seconds(elapsed(now)) + ": begins alone"});
   if (absent.empty()) return;
   const bool alone = std::ranges::none_of(
       seen_, [](const Seen& node) { return node.peer && answered(node.view.state); });

@@ -33,7 +33,7 @@ TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpol
       interpolation_(std::move(interpolation)),
       next_block_(first_block(options_, random)),
       pull_moment_(random),
-      lineages_(options_.of_file, options_.max_members) {}
+      lineages_(options_.of_file, options_.by_seeds, options_.max_members) {}
 
 void TrainerState::replace(double clock, std::uint64_t lineage) {
   clock_ = clock;
@@ -171,10 +171,11 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   DPWA_INVARIANT(!blended_, "a step takes weights over once at most", arrival.peer_name);
   replace(arrival.progress.clock, arrival.progress.lineage);
   lineages_.took_over(report_.peer, now);
-  lines_.push_back({true, "took over the weights of '" + report_.peer + "' at clock " +
-                              std::to_string(clock_) +
-                              ": more nodes of the file descend from these, or they have trained "
-                              "for longer"});
+  lines_.push_back(
+      {true, "took over the weights of '" + report_.peer + "' at clock " + std::to_string(clock_) +
+                 (options_.by_seeds ? ": the part of the cluster that began first has these"
+                                    : ": more nodes of the file descend from these, or they have "
+                                      "trained for longer")});
   report_.factor = 1;
   blended_ = true;
 }

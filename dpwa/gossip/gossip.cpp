@@ -36,6 +36,7 @@ TrainerOptions trainer_options(const Config& config, const Manifest& manifest,
                                const std::vector<ByteRange>& blocks) {
   TrainerOptions options{pace_of(config.gossip)};
   options.of_file = !config.is_joiner();
+  options.by_seeds = config.by_seeds;
   options.by_delta = config.gossip.blend == BlendMode::delta;
   options.max_members = config.gossip.membership.max_members;
   if (blocks.size() == 1) return options;
@@ -154,6 +155,12 @@ void Gossip::resume(double clock) {
 }
 
 std::uint64_t Gossip::new_lineage() const {
+  if (config_.by_seeds) {
+    // The elder lineage is the smaller one: milliseconds of the wall clock, before chance.
+    constexpr unsigned bits_of_chance = 22;
+    const std::uint64_t chance = derive_seed(incarnation_, {lineage_stream, hash_of(config_.self)});
+    return (wall_clock_us() / 1000) << bits_of_chance | chance >> (64 - bits_of_chance);
+  }
   return std::max<std::uint64_t>(
       1, derive_seed(incarnation_, {lineage_stream, hash_of(config_.self)}));
 }

@@ -109,6 +109,10 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
     return allocate(bytes, /*shared=*/false);
   };
   options.now = node.now;
+  if (config.by_seeds) {
+    for (const NodeEntry& seed : config.join) options.seeds.seeds.push_back(peer_address(seed));
+    options.seeds.bind = config.self_node().bind_address;
+  }
   return options;
 }
 

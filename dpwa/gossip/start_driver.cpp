@@ -36,12 +36,16 @@ class StartDriver {
   // Whether the node may begin.
   bool operator()(const StartUp::Visit&) {
     std::vector<PeerAddress> addresses;
-    for (const NodeEntry& node : side_.config.join) addresses.push_back(peer_address(node));
+    if (side_.config.by_seeds) {
+      addresses = side_.node.client().unmet_seeds();
+    } else {
+      for (const NodeEntry& node : side_.config.join) addresses.push_back(peer_address(node));
+    }
     const auto visited = side_.node.client().visit_all(
         addresses, true, std::max<Duration>(side_.config.gossip.timeout, std::chrono::seconds(1)));
     Members& members = *side_.node.local().members;
     for (std::size_t i = 0; i < visited.size(); ++i) {
-      if (visited[i].failure) continue;
+      if (visited[i].failure || side_.config.by_seeds) continue;
       members.keep(visited[i].welcome.node);
       members.follow(visited[i].welcome.node, addresses[i].host);
     }
@@ -51,8 +55,9 @@ class StartDriver {
   bool operator()(const StartUp::Greet&) {
     const auto answers = side_.greet();
     for (const PeerAnswer& answer : answers) {
-      if (!answer.failure && answer.seed && answer.lineage != 0)
-        side_.state.lineages().hear(answer.name, {answer.lineage, answer.clock}, true);
+      const bool counts = answer.seed || side_.config.by_seeds;
+      if (answer.asked && !answer.failure && counts && answer.lineage != 0)
+        side_.state.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.seed);
     }
     start_.greeted(answers, SteadyClock::now());
     return false;
@@ -118,6 +123,7 @@ void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, Ti
     options.join_by += (options.join_by.empty() ? "" : ", ") + text_of(node);
   static_cast<StartOptions&>(options.rule) = config.gossip;
   options.rule.limit = 2 * config.gossip.start_wait + 4 * config.gossip.timeout;
+  options.rule.by_seeds = options.by_seeds;
   options.rule.may_bring = !options.joins;  // one that joins has come for the weights of others
   options.timeout = config.gossip.timeout;
   options.blocks = static_cast<unsigned>(side.blocks.size());

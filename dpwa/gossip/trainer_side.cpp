@@ -17,7 +17,8 @@ NodePlace place_of(const Config& config) {
   return {.name = config.self,
           .position = config.self_index(),
           .file_peers = config.nodes.size() - 1,
-          .joins = config.is_joiner()};
+          .joins = config.is_joiner(),
+          .by_seeds = config.by_seeds};
 }
 
 std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "dpwa/config/resolve.h"
+#include "dpwa/launch/claims.h"
 
 namespace dpwa::launch {
 namespace {
@@ -91,6 +92,25 @@ std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions) {
     if (has_neighbour && alone_there) nodes[i].cores = introductions[i].processors;
   }
   return nodes;
+}
+
+SeededPlace seeded_place(const LauncherEnvironment& environment) {
+  SeededPlace place;
+  auto claim = first_claim(claims_of_processes(), environment);
+  const bool counted = environment.has("WORLD_SIZE") || environment.has("PET_NNODES") ||
+                       !environment.has("JOB_COMPLETION_INDEX");
+  const bool of_script = !claim && environment.has("RANK");
+  if (of_script) {
+    place.name = node_name(environment.need_number("RANK", 0, most_ranks - 1, ""));
+    place.local_rank = environment.number("LOCAL_RANK", 0, most_ranks - 1).value_or(0);
+  } else if (claim) {
+    place.name = node_name(claim->place.rank);
+    place.local_rank = claim->place.local_rank;
+  }
+  if (!claim && counted && (!of_script || environment.has("WORLD_SIZE")))
+    claim = first_claim(claims_of_pods(), environment);
+  if (claim) place.share = {claim->place.rank, claim->place.size};
+  return place;
 }
 
 std::string name_in_file(const Config& config, const LaunchPlace& place) {

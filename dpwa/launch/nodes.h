@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,21 @@ std::string node_name(int rank);
 // they reached the meeting point. Processes that were bound to processors of their own get these as
 // `cores`. Throws std::runtime_error when no address of that host is known.
 std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions);
+
+// The place of a process that needs no meeting, because seeds bring it together with the others.
+struct SeededPlace {
+  std::string name;    // empty: that of its host
+  int local_rank = 0;  // among those on this host, where the launcher tells
+  // Which part of how many its data is; none: the launcher does not tell how many there are.
+  struct Share {
+    int index = 0, of = 1;
+  };
+  std::optional<Share> share;
+};
+
+// Pods have the names of their hosts, which are their own, and need not know how many they are.
+// Throws ConfigError like find_place().
+SeededPlace seeded_place(const LauncherEnvironment& environment);
 
 // The name of the node of a file that lists its nodes: ranks count them in their order. Throws
 // ConfigError where the launcher has not started as many processes.

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-// The environment variables by which a launcher (torchrun, srun, mpirun, Kubernetes) tells its
-// processes their place. Pure, except for launcher_environment().
+// The environment variables by which a launcher (torchrun, srun, mpirun, Kubernetes and what runs
+// on it) tells its processes their place. Pure, except for launcher_environment().
 
 namespace dpwa::launch {
 
@@ -15,6 +15,9 @@ struct LauncherEnvironment {
   std::function<std::string(const std::string& name)> variable;  // empty: not set
   std::string host_name;                        // of this machine, such as "train-2"
   std::function<std::string()> full_host_name;  // with its domain, where it has one
+  // Names the process that gave `variable` to this one and to others beside it: the nearest
+  // ancestor that does not have the variable itself. Empty: not known.
+  std::function<std::string(const std::string& variable)> starter;
 
   bool has(const std::string& name) const { return !variable(name).empty(); }
   // None: not set. Throws ConfigError for anything but a whole number of that range.
@@ -49,6 +52,10 @@ struct LaunchPlace {
 // ConfigError for an incomplete environment, for a rank that does not exist, and when RANK and
 // WORLD_SIZE contradict the launcher.
 std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment);
+
+// Whether torchrun, or srun, has started this process.
+bool is_torchrun(const LauncherEnvironment& environment);
+bool is_slurm_step(const LauncherEnvironment& environment);
 
 // The first name in a list of hosts as Slurm writes it: "n03" of "n[03-07,9],m1".
 std::string first_host(const std::string& list);

@@ -60,7 +60,8 @@ Client::Client(asio::io_context& io, LocalNode& local, std::vector<PeerAddress> 
       engine_(options_, local.peers),
       channels_(std::make_unique<PeerChannels>(io, local, std::move(peers), options_.chunk_bytes,
                                                options_.same_host)),
-      visits_(std::make_unique<Visits>(io, local, *channels_, engine_, options_.now)),
+      visits_(
+          std::make_unique<Visits>(io, local, *channels_, engine_, options_.seeds, options_.now)),
       delay_(io),
       landing_(local.manifest, options_.allocate) {}
 
@@ -327,6 +328,10 @@ std::vector<Greeted> Client::visit_all(const std::vector<PeerAddress>& addresses
     visits_->visit_all(work, addresses, all, timeout);
   });
   return greetings->wait(timeout + tx_thread_delay);
+}
+
+std::vector<PeerAddress> Client::unmet_seeds() const {
+  return net::unmet_seeds(options_.seeds, local_.members->self(), local_.members->all());
 }
 
 void Client::begin_membership() {

@@ -19,6 +19,7 @@
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/net/seeds.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/landing.h"
@@ -40,6 +41,7 @@ struct PullSpec : RoundSpec {
 
 struct ClientOptions : PullEngineOptions, SocketOptions, ChunkOptions {
   BufferAllocator allocate;  // of the landing buffer
+  SeedPlaces seeds;          // visited as long as the node runs; none: a file lists the nodes
   // The clock of back-offs. Deadlines keep to the steady clock.
   TimeSource now = std::chrono::steady_clock::now;
 };
@@ -73,6 +75,8 @@ class Client {
   // Blocks until a process calls that has not called before: a node that starts. No longer than
   // `longest`, nor once the node stops.
   void wait_for_new_caller(Duration longest);
+  // Those of the options at which nobody is known to be.
+  std::vector<PeerAddress> unmet_seeds() const;
   // Set once most peers refuse this node because its name belongs to another node: the reason that
   // they give. Any thread.
   std::optional<std::string> evicted() const;

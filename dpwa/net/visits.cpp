@@ -1,9 +1,11 @@
 #include "dpwa/net/visits.h"
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <chrono>
 #include <utility>
 
+#include "dpwa/base/backoff.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/local_process.h"
@@ -16,17 +18,19 @@ namespace asio = boost::asio;
 namespace {
 
 constexpr auto tick = std::chrono::milliseconds(500);
+constexpr Backoff between_seed_visits{tick, std::chrono::seconds(10), 0};
 // As long as one pull may take by default; most of the visited nodes are gone.
 constexpr auto probe_timeout = std::chrono::milliseconds(500);
 
 }  // namespace
 
 Visits::Visits(asio::io_context& io, LocalProcess& local, PeerChannels& channels,
-               PullEngine& engine, TimeSource now)
+               PullEngine& engine, SeedPlaces seeds, TimeSource now)
     : io_(io),
       local_(local),
       channels_(channels),
       engine_(engine),
+      seeds_(std::move(seeds)),
       now_(std::move(now)),
       timer_(io) {}
 
@@ -48,7 +52,25 @@ asio::awaitable<void> Visits::run() {
     co_await timer_.async_wait(net::as_result);
     if (stopped_) break;
     begin_probes();
+    if (seeds_.seeds.empty() || std::chrono::steady_clock::now() < next_seed_visit_) continue;
+    next_seed_visit_ =
+        std::chrono::steady_clock::now() + between_seed_visits.nominal(++seed_visits_);
+    begin_seed_visits();
   }
+}
+
+// In turn, as most may lead to nobody.
+void Visits::begin_seed_visits() {
+  constexpr std::size_t most = 8;
+  const auto unmet = net::unmet_seeds(seeds_, local_.members->self(), local_.members->all());
+  for (std::size_t i = 0; i < std::min(most, unmet.size()); ++i)
+    asio::co_spawn(io_, visit_seed(unmet[next_seed_++ % unmet.size()]), net::rethrow);
+}
+
+asio::awaitable<void> Visits::visit_seed(PeerAddress address) {
+  if (stopped_) co_return;
+  Greeted result;
+  co_await visit(std::move(address), true, probe_timeout, result);
 }
 
 void Visits::begin_probes() {

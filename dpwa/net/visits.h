@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "dpwa/net/greetings.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/peer_address.h"
+#include "dpwa/net/seeds.h"
 #include "dpwa/rules/member.h"
 
 namespace dpwa {
@@ -26,9 +28,11 @@ class Visits {
  public:
   // `engine` is told of peers that were reached, at times of `now`.
   Visits(boost::asio::io_context& io, LocalProcess& local, PeerChannels& channels,
-         PullEngine& engine, TimeSource now);
+         PullEngine& engine, SeedPlaces seeds, TimeSource now);
 
-  void begin();  // lets time pass for the membership and probes members, until stop()
+  // Lets time pass for the membership, probes members, and now and then visits seeds where nobody
+  // is known to be, so that clusters that began apart meet. Until stop().
+  void begin();
   // Exchanges membership with the node at each address, all at once and each under `timeout`.
   // `all`: until every part of their table is known. The answers go to `work`.
   void visit_all(const Greetings::Work& work, const std::vector<PeerAddress>& addresses, bool all,
@@ -38,6 +42,8 @@ class Visits {
  private:
   boost::asio::awaitable<void> run();
   void begin_probes();
+  void begin_seed_visits();
+  boost::asio::awaitable<void> visit_seed(PeerAddress address);
   boost::asio::awaitable<void> probe(MemberClaim member);
   boost::asio::awaitable<void> visit(PeerAddress address, bool all, Duration timeout,
                                      Greeted& result);
@@ -49,10 +55,14 @@ class Visits {
   LocalProcess& local_;
   PeerChannels& channels_;
   PullEngine& engine_;
+  const SeedPlaces seeds_;
   const TimeSource now_;
   boost::asio::steady_timer timer_;
   std::vector<PeerChannel*> under_way_;
   std::set<std::string> probed_;  // by name: likewise
+  unsigned seed_visits_ = 0;
+  TimePoint next_seed_visit_ = TimePoint::min();
+  std::size_t next_seed_ = 0;
   bool stopped_ = false;
 };
 

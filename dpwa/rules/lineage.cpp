@@ -33,6 +33,11 @@ bool yields(const Progress& own, const Progress& peer, std::span<const LineageRe
   return own.lineage > peer.lineage;
 }
 
+bool yields_by_age(const Progress& own, const Progress& peer) {
+  if (peer.lineage == 0 || !std::isfinite(peer.clock)) return false;
+  return own.lineage == 0 || peer.lineage < own.lineage;
+}
+
 bool TakeoverLimit::allows(const std::string& peer, TimePoint now) const {
   const auto known = peers_.find(peer);
   return known == peers_.end() || now >= known->second.again;
@@ -73,7 +78,9 @@ bool LineageWatch::yields_to(const std::string& name, const Progress& peer, cons
   }
   if (!counts || !takeovers_.allows(name, now)) return false;
   const bool heard_enough = now - *asked_ >= start_wait;
-  if (!yields(own, peer, reports, of_file_, heard_enough)) return false;
+  const bool yields_now =
+      by_age_ ? yields_by_age(own, peer) : yields(own, peer, reports, of_file_, heard_enough);
+  if (!yields_now) return false;
   const auto given = others.given.find(name);
   return given == others.given.end() || given->second.lineage != own.lineage ||
          TakeoverLimit::may_cross(own, peer, given->second.at, now);

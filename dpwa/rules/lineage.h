@@ -34,6 +34,9 @@ struct LineageReport {
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
             bool own_counts, bool heard_enough);
 
+// The same where no file lists the nodes: the smaller lineage is the elder one.
+bool yields_by_age(const Progress& own, const Progress& peer);
+
 // How often a node that trains may take over the weights of one and the same peer: again after a
 // minute, then after twice as long each time, up to an hour. And of two nodes that take over from
 // each other at the same time, the one of the larger lineage does. Pure. One owner, one thread.
@@ -69,10 +72,13 @@ struct Surroundings {
 // Pure: time is an argument. One owner, one thread.
 class LineageWatch {
  public:
+  // `by_age`: of two lineages the smaller one, which is the elder, is yielded to, however many
+  // nodes have it: where no file lists the nodes, one process may count under many names.
   // `of_file`: this node is of the cluster file. Nodes of the file are remembered, and of others as
   // many as make `most` in all: where no node is known to be of the file, as for one that joins
   // without a file, there may be that many members.
-  LineageWatch(bool of_file, std::size_t most) : of_file_(of_file), most_(most) {}
+  LineageWatch(bool of_file, bool by_age, std::size_t most)
+      : of_file_(of_file), by_age_(by_age), most_(most) {}
 
   void hear(const std::string& name, const LineageReport& report, bool seed);
   bool full() const { return reports_.size() >= most_; }
@@ -86,6 +92,7 @@ class LineageWatch {
 
  private:
   const bool of_file_;
+  const bool by_age_;
   const std::size_t most_;
   std::map<std::string, LineageReport, std::less<>> reports_;  // by name
   TakeoverLimit takeovers_;

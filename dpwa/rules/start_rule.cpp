@@ -106,6 +106,7 @@ class Survey {
 
  private:
   bool better(const StartView& one, const StartView& other) const {
+    if (options_.by_seeds && one.lineage != other.lineage) return one.lineage < other.lineage;
     const std::size_t count = reports(one.lineage), other_count = reports(other.lineage);
     if (one.state == PeerStart::ready && count != other_count) return count > other_count;
     if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
@@ -132,6 +133,7 @@ class Survey {
       if (view.state == PeerStart::ready && (view.together || !own_->resumed)) return false;
       return rank(view.clock) > own_->clock + level_clocks;
     }
+    if (options_.by_seeds) return view.lineage < own_->lineage;
     const std::size_t count = reports(view.lineage), with_own = reports(own_->lineage) + 1;
     if (view.state == PeerStart::ready && count != with_own) return count > with_own;
     if (rank(view.clock) != own_->clock) return rank(view.clock) > own_->clock;
@@ -175,7 +177,9 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
   }
   const auto waiting = survey.source(PeerStart::waiting);
   if (pulls && waiting) return {StartAction::pull_from, *waiting};
-  const bool all_answered = survey.all_answered();
+  const bool looks_around =
+      options.by_seeds && nodes.size() == 1 && elapsed < options.start_wait / 2;
+  const bool all_answered = survey.all_answered() && !looks_around;
   if (!own) {
     const int earlier = survey.earlier();
     const bool due = (all_answered && earlier == 0) ||

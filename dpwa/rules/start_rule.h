@@ -62,6 +62,10 @@ struct StartRuleOptions : StartOptions {
   unsigned failed_pulls = 3;  // after this many failed pulls a node counts as unreachable
   unsigned taken_over = 3;    // after this many takeovers in one start its weights are not taken
   bool may_bring = true;      // false: a node that joins comes for the weights of others
+  // No file lists the nodes: all are equal, and those that find one another begin. One that has
+  // found nobody looks for half of `start_wait`. Of two lineages the smaller one, which is the
+  // elder, ranks higher.
+  bool by_seeds = false;
 };
 
 // How all nodes begin together, from common weights, without a coordinator. `nodes` holds one entry

@@ -276,7 +276,7 @@ int Program::run() {
     const StepReport report = step();
     if (!report.made || adapter_->should_stop(stop_signal::received() != 0)) {
       adapter_->leave();
-      return stop_signal::received() != 0 ? 128 + stop_signal::received() : 1;
+      return stop_signal::received() != 0 ? stop_signal::exit_code() : 1;
     }
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
@@ -284,7 +284,7 @@ int Program::run() {
   stop_signal::defer(false);
   const auto finished = exchange_ ? exchange_->finish() : adapter_->finish();
   const std::uint64_t participants = finished.participants;
-  if (stop_signal::received() != 0) return 128 + stop_signal::received();
+  if (stop_signal::received() != 0) return stop_signal::exit_code();
   const std::uint64_t refused = exchange_ ? exchange_->refused() : 0;
   if (config_.backend == Backend::gossip && participants < split_for_.size) {
     log(LogLevel::warn, "svi",

@@ -15,10 +15,10 @@
 namespace dpwa::train {
 namespace {
 
-// Before the constructors of LibTorch run, which take a while and open files: notes a SIGHUP from
-// now on.
+// Before the constructors of LibTorch run, which take a while and open files: hears signals
+// from now on.
 [[gnu::section(".preinit_array"), gnu::used]] void (*const before_constructors[])() = {
-    stop_signal::hold_reload, hold_standard_descriptors};
+    stop_signal::install_early, hold_standard_descriptors};
 
 // Parses the command line, runs and returns the exit code: that of `run`; 2 and one line for wrong
 // usage, data or configuration; 1 and one line for any other failure, also where what was printed

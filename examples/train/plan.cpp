@@ -196,9 +196,13 @@ std::string Plan::data_words(std::size_t samples) const {
     return "training on " + all + " samples: all nodes take them in turns from one order";
   std::string text = "training on " + std::to_string(samples) + " of " + all + " samples: ";
   if (options.split.kind == SplitKind::shared) return text + "all, as --split shared says";
+  if (config.by_seeds && !options.shard)
+    return text +
+           "all, in an order of its own, as no launcher tells the number of nodes; --shard "
+           "divides them";
   text += "shard " + std::to_string(identity.rank + 1) + " of " + std::to_string(identity.nodes) +
           " (" + identity.split + ")";
-  if (options.shard) return text + ", as --shard says";
+  if (options.shard) return text + ", as --shard or the launcher says";
   if (!config.self_added) return text;
   return text + ", as if the file named this node last; its nodes share the same samples among " +
          std::to_string(config.nodes.size() - 1) + "; --shard and --split shared choose otherwise";

@@ -22,6 +22,8 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/config/text.h"
+#include "dpwa/launch/place.h"
+#include "dpwa/launch/preemption.h"
 #include "dpwa/log/log.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
@@ -39,7 +41,8 @@
 namespace dpwa::train {
 namespace {
 
-// After SIGINT or SIGTERM: for an evaluation, and for all that follows the final checkpoint.
+// After a signal to stop: for an evaluation, and for all that follows the final checkpoint where
+// DPWA_GRACE_S does not tell how long that may take.
 constexpr std::chrono::seconds evaluation_limit(2);
 constexpr unsigned stop_limit_seconds = 6;
 
@@ -76,10 +79,12 @@ class Program {
   bool write(const RunResult& result);
   std::optional<Evaluation> evaluate_own();
   void reestimate();
+  void limit_the_end() const;
   // False: the final average was over too few nodes, or there is no final model.
   bool leave(RunResult& result);
 
   TrainOptions options_;
+  std::optional<unsigned> grace_;  // seconds
   LaunchedConfig cluster_;
   Config config_;
   std::vector<c10::Device> devices_;
@@ -107,12 +112,14 @@ class Program {
 
 Program::Program(const TrainOptions& options)
     : options_(options),
+      grace_(launch::grace_seconds(launch::launcher_environment())),
       cluster_(options.config, options.name, options.join),
       config_(configured(cluster_.config(), options)),
       devices_(resolve_devices(options)),
       device_(devices_.front()) {
   make_current(device_);
   require_backend(config_);
+  stop_signal::set_preempted_code(launch::preempted_code(config_, launch::launcher_environment()));
   require_data_directory(options_);
   open_log(config_).use();
   if (!options_.checkpoint.empty()) {
@@ -120,6 +127,9 @@ Program::Program(const TrainOptions& options)
                          [](const std::string& what) { log(LogLevel::warn, "train", what); });
     checkpoints_->require_directory(options_.resume);
   }
+  if (const auto& share = cluster_.share();
+      share && !options_.shard && options_.split.kind != SplitKind::shared)
+    options_.shard = {static_cast<std::size_t>(share->index), static_cast<std::size_t>(share->of)};
   models_.emplace(options_, config_);
   if (const auto rate = rate_of_workers(options_, config_)) {
     options_.lr = rate->lr;
@@ -248,6 +258,13 @@ void Program::reestimate() {
           " BatchNorm layers again on the averaged model");
 }
 
+// The process ends by itself, a second before the engine kills it.
+void Program::limit_the_end() const {
+  const unsigned gone = stop_signal::elapsed() + 1;
+  const unsigned left = grace_ && *grace_ > gone ? *grace_ - gone : 1;
+  stop_signal::limit(grace_ ? left : stop_limit_seconds);
+}
+
 bool Program::leave(RunResult& result) {
   if (result.interrupted) {
     adapter_->leave();
@@ -300,7 +317,7 @@ int Program::run() {
   } catch (const std::runtime_error& error) {
     if (stop_signal::received() == 0) throw;
     log(LogLevel::info, "train", one_line(error));
-    return 128 + stop_signal::received();
+    return stop_signal::exit_code();
   }
   if (resumed_ && adapter_->resume_state().clock < resumed_->clock)
     checkpoints_->keep(resumed_->file);
@@ -326,7 +343,8 @@ int Program::run() {
   result.clock = adapter_->resume_state().clock;
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
-  if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
+  result.preempted = stop_signal::preempted();
+  if (stop_signal::received() != 0) limit_the_end();
   result.own = evaluate_own();
   if (result.own && !trainer.has_evaluated())
     report_->evaluation(result.position.train_seconds, result.position.step, *result.own);
@@ -335,14 +353,17 @@ int Program::run() {
   stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   const bool enough = leave(result);
   if (stop_signal::received() != 0) result.interrupted = true;  // while it waited for the others
+  result.preempted = stop_signal::preempted();
   const bool written = write(result);
   const bool complete = report_->close(result, models_->words());
   if (result.interrupted && stop_signal::received() == 0) {
     log(LogLevel::error, "train", "stopped because another node was told to stop");
     return 1;
   }
-  if (result.interrupted) return 128 + stop_signal::received();
-  return result.saved && written && complete && enough ? 0 : 1;
+  const bool kept = result.saved && written && complete;
+  if (result.interrupted)
+    return kept || stop_signal::exit_code() != 0 ? stop_signal::exit_code() : 1;
+  return kept && enough ? 0 : 1;
 }
 
 }  // namespace

@@ -102,6 +102,7 @@ std::string to_json(const RunResult& r) {
                              {"seed", r.identity.seed},
                              {"backend", config::name_of(r.backend)},
                              {"interrupted", r.interrupted},
+                             {"preempted", r.preempted},
                              {"lost_final_model", r.lost_final_model},
                              {"test_accuracy", number(r.own, &Evaluation::accuracy)},
                              {"test_loss", number(r.own, &Evaluation::loss)},

@@ -78,6 +78,7 @@ struct RunResult {
   StepStatistics::Summary steps;
   double clock = 0;
   bool interrupted = false;
+  bool preempted = false;         // by the notice that its machine will be taken away
   bool lost_final_model = false;  // FinishReport's
   bool saved = true;              // checkpoint and models, as asked for; not in the file
 };

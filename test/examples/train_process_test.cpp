@@ -104,8 +104,9 @@ TEST_CASE_FIXTURE(Trainer, "--resume among checkpoints of other nodes alone says
 }
 
 TEST_CASE_FIXTURE(Trainer,
-                  "SIGTERM and SIGINT end a run after its step with checkpoint and result") {
-  for (const int number : {SIGTERM, SIGINT}) {
+                  "SIGTERM, SIGINT and the notice of a preemption end a run after its step with "
+                  "checkpoint and result") {
+  for (const int number : {SIGTERM, SIGINT, SIGUSR2}) {
     const std::string run = "run" + std::to_string(number);
     const std::string checkpoints = (dir / ("checkpoints" + std::to_string(number))).string();
     const Arguments options{"--steps", "100000", "--step-time", "5", "--checkpoint", checkpoints};
@@ -113,9 +114,10 @@ TEST_CASE_FIXTURE(Trainer,
     const auto metrics = dir / run / "w1.metrics.jsonl";
     REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
     process.signal(number);
-    CHECK(process.wait() == 128 + number);
+    CHECK(process.wait() == (number == SIGINT ? 130 : 143));
     const json outcome = result(run);
     CHECK(outcome["interrupted"] == true);
+    CHECK(outcome["preempted"] == (number == SIGUSR2));
     const std::uint64_t steps = outcome["steps"];
     CHECK(losses(run).size() == steps);
     CHECK(std::filesystem::exists(std::filesystem::path(checkpoints) /

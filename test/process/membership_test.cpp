@@ -90,6 +90,38 @@ TEST_CASE("two nodes join three by one of them, and all learn of each other's co
   }
 }
 
+TEST_CASE("nodes that no list names meet by seeds, and a killed one comes back at another port") {
+  ClusterRun run(3, settings);
+  const auto moved = net::free_ports(1)[0];
+  // The third is no seed.
+  test::write_text(run.file(), "seeds: ['" + at(run.ports()[0]) + "', '" + at(run.ports()[1]) +
+                                   "']\n" + settings + "\n");
+  for (std::size_t i = 0; i < 3; ++i)
+    run.start(run.names()[i], {"--step-ms", "4"}, {port_in_environment(run.ports()[i])});
+  const bool met = holds_in_time([&] {
+    return run.count("w1", 0, "mixed", "w3") > 0 && run.count("w2", 0, "mixed", "w1") > 0 &&
+           run.count("w3", 0, "mixed", "w2") > 0;
+  });
+  INFO(run.logs());
+  REQUIRE(met);
+
+  run.process("w1").signal(SIGKILL);
+  REQUIRE(run.wait("w1") == -SIGKILL);
+  const auto lines = run.lines("w1").size();
+  const auto steps = run.steps("w2").size();
+  run.start("w1", {"--step-ms", "4"}, {port_in_environment(moved)});
+  CHECK(holds_in_time([&] {
+    return run.lines("w1").size() > lines + 20 && run.count("w2", steps, "mixed", "w1") > 0;
+  }));
+  CHECK(run.lines("w1")[lines]["clock"] > 10);  // the current weights, not its own
+
+  CHECK(run.finishes_well());
+  for (const std::string name : {"w1", "w2", "w3"}) {
+    CHECK(run.last_line(name)["participants"] == 3);
+    CHECK(run.last_line(name)["checksum"] == run.last_line("w1")["checksum"]);
+  }
+}
+
 TEST_CASE(
     "a second process under a name is refused while the first runs, and a restart is let in") {
   ClusterRun run(3, settings);

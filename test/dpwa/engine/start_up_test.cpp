@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -246,6 +247,87 @@ TEST_CASE("one that joins visits its addresses until one answers, and fails afte
     CHECK(node.expect<StartUp::Fail>().line ==
           "node 'w2' cannot join by host:1: connection refused");
   }
+}
+
+namespace {
+
+StartUpOptions seeded() {
+  StartUpOptions options;
+  options.name = "w2";
+  options.join_by = "seed:24000";
+  options.timeout = 500ms;
+  options.new_lineage = 22;
+  options.by_seeds = options.rule.by_seeds = true;
+  return options;
+}
+
+PeerAnswer joining_as(const std::string& name) {
+  PeerAnswer answer = ready_at(0, 0);
+  answer.seed = false;
+  answer.joining = true;
+  answer.name = name;
+  return answer;
+}
+
+// Up to the decision that follows the first look.
+void look(Starting& node, const std::vector<PeerAnswer>& members, TimePoint now) {
+  node.expect<StartUp::Visit>(now);
+  node.start.visited({}, now);
+  node.expect<StartUp::Greet>(now);
+  node.start.greeted(members, now);
+}
+
+}  // namespace
+
+TEST_CASE("by seeds the first of the names brings the weights, once it has found the others") {
+  for (const auto& [name, brings] : {std::pair("w1", false), std::pair("w3", true)}) {
+    CAPTURE(name);
+    Starting node(seeded());
+    node.expect<StartUp::Publish>();
+    node.start.published(true);
+    look(node, {joining_as(name)}, begun);
+    if (brings) {
+      CHECK(node.expect<StartUp::Publish>().lineage == 22);
+    } else {
+      node.expect<StartUp::Wait>();
+    }
+  }
+}
+
+TEST_CASE("by seeds a node that finds nobody visits them again, and begins alone with a line") {
+  Starting node(seeded());
+  node.expect<StartUp::Publish>();
+  node.start.published(true);
+  for (auto now = begun; now < begun + 5s; now += 1s) {
+    look(node, {}, now);
+    node.expect<StartUp::Wait>(now);
+  }
+  node.start.take_lines();  // that it waits
+  look(node, {}, begun + 5s);
+  CHECK(node.expect<StartUp::Publish>(begun + 5s).lineage == 22);
+  node.start.published(true);
+  node.expect<StartUp::Begin>(begun + 5s);
+  const auto lines = node.start.take_lines();
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].text == "found no other node by seed:24000 in 5 s: begins alone");
+}
+
+TEST_CASE("by seeds a node does not begin alone beside one that refuses it") {
+  PeerAnswer refusal = unreachable();
+  refusal.failure = PeerFailure::rejected;
+  refusal.detail = "another model";
+  Starting node(seeded());
+  node.expect<StartUp::Publish>();
+  node.start.published(true);
+  for (auto now = begun; now < begun + 10s; now += 1s) {
+    node.expect<StartUp::Visit>(now);
+    node.start.visited({refusal, unreachable()}, now);
+    node.expect<StartUp::Wait>(now);
+  }
+  node.expect<StartUp::Visit>(begun + 10s);
+  node.start.visited({refusal}, begun + 10s);
+  CHECK(node.expect<StartUp::Fail>(begun + 10s).line ==
+        "node 'w2' was refused by its seeds: another model");
 }
 
 TEST_CASE("among more than 64 nodes looks are rarer, and from 256 on the node warns") {

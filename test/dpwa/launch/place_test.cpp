@@ -5,6 +5,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
+#include "dpwa/launch/preemption.h"
 
 namespace dpwa::launch {
 namespace {
@@ -17,7 +18,8 @@ LauncherEnvironment of(const Variables& variables, const std::string& host = "no
             const auto found = variables.find(name);
             return found == variables.end() ? std::string() : found->second;
           },
-          host, [full_host] { return full_host; }};
+          host, [full_host] { return full_host; },
+          [](const std::string& variable) { return "7@1 without " + variable; }};
 }
 
 LaunchPlace place_of(const LauncherEnvironment& environment) {
@@ -131,6 +133,44 @@ TEST_CASE("mpirun on several hosts meets at its own host, or at MASTER_ADDR") {
         "one another; accepted: the host of rank 0, as all reach it");
 }
 
+TEST_CASE("Open MPI 5 names the host of mpirun in its name space") {
+  const auto several = without(with(open_mpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                               {"PMIX_NAMESPACE", "prterun-login-1-11301@1"}}),
+                               "OMPI_MCA_orte_hnp_uri");
+  CHECK(place_of(of(several)).meeting_host == "login-1");
+}
+
+// As mpiexec of MPICH 5.0 sets them.
+const Variables mpich{
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "2"}};
+
+TEST_CASE("MPICH on one host meets on a port that only its mpiexec gives") {
+  const auto place = place_of(of(mpich));
+  CHECK(place.launcher == "MPICH");
+  CHECK(place.rank == 1);
+  CHECK(place.local_rank == 1);
+  CHECK(place.meeting_host == "127.0.0.1");
+  auto beside = of(mpich);
+  beside.starter = [](const std::string&) { return "8@1"; };
+  CHECK(place_of(beside).meeting_port != place.meeting_port);
+  auto hidden = of(mpich);
+  hidden.starter = [](const std::string&) { return ""; };
+  CHECK(problem_of(hidden).starts_with("environment: MASTER_PORT: not set, and MPICH has started"));
+}
+
+TEST_CASE("MPICH on several hosts needs MASTER_ADDR and MASTER_PORT") {
+  const auto several = with(mpich, {{"MPI_LOCALNRANKS", "1"}});
+  CHECK(problem_of(of(several)).starts_with("environment: MASTER_ADDR: not set, and MPICH has"));
+  CHECK(place_of(of(with(several, {{"MASTER_ADDR", "head"}, {"MASTER_PORT", "29500"}}))).rank == 1);
+}
+
+TEST_CASE("MPICH's own step of Slurm does not count, and a step that speaks PMI does") {
+  const auto inside = with(slurm, mpich);
+  CHECK(place_of(of(inside)).launcher == "MPICH");
+  const auto same = with(inside, {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}});
+  CHECK(place_of(of(same)).launcher == "Slurm");
+}
+
 TEST_CASE("srun gives the first host of the step") {
   const auto place = place_of(of(slurm));
   CHECK(place.launcher == "Slurm");
@@ -162,6 +202,56 @@ TEST_CASE("a pod of an Indexed Job meets the first pod of its service") {
   CHECK(place.size == 4);
   CHECK(place.meeting_host == "train-0.train.default.svc.cluster.local");
   CHECK(place.meeting_port == 29500);
+}
+
+TEST_CASE("a pod of a JobSet counts the pods of the Jobs before its own") {
+  const auto set =
+      with(job, {{"WORLD_SIZE", "8"}, {"DPWA_JOB_INDEX", "1"}, {"DPWA_JOB_PODS", "4"}});
+  const auto place = place_of(of(set, "run-node-1-2", "run-node-1-2.run.default.svc"));
+  CHECK(place.rank == 6);
+  CHECK(place.meeting_host == "run-node-0-0.run.default.svc");
+  CHECK(problem_of(of(with(set, {{"DPWA_JOB_PODS", "3"}}), "run-node-1-2")) ==
+        "environment: DPWA_JOB_PODS: 3 pods in each Job do not make 8 (WORLD_SIZE); accepted: Jobs "
+        "of equal size");
+  CHECK(problem_of(of(with(set, {{"DPWA_JOB_INDEX", "2"}}), "run-node-2-2"))
+            .starts_with("environment: DPWA_JOB_INDEX: there is no Job 2 among 2; "));
+  CHECK(problem_of(of(without(set, "DPWA_JOB_PODS"), "run-node-1-2"))
+            .starts_with("environment: DPWA_JOB_PODS: not set, though DPWA_JOB_INDEX is set; "));
+  // Job 1 of all is the first of its kind: the first pod of all has another name.
+  CHECK(problem_of(of(set, "run-other-0-2", "run-other-0-2.run.default.svc"))
+            .starts_with("environment: MASTER_ADDR: not set, and Kubernetes has started 8 "));
+}
+
+TEST_CASE("a node of a TrainJob without torchrun") {
+  const Variables train_job{{"PET_NNODES", "4"},          {"PET_NPROC_PER_NODE", "1"},
+                            {"PET_NODE_RANK", "2"},       {"PET_MASTER_ADDR", "run-node-0-0.run"},
+                            {"PET_MASTER_PORT", "29400"}, {"JOB_COMPLETION_INDEX", "2"}};
+  const auto place = place_of(of(train_job, "run-node-0-2"));
+  CHECK(place.launcher == "Kubeflow");
+  CHECK(place.rank == 2);
+  CHECK(place.size == 4);
+  CHECK(place.meeting_host == "run-node-0-0.run");
+  CHECK(place.meeting_port == 29400);
+  for (const char* processes : {"2", "auto", "gpu"})
+    CHECK(problem_of(of(with(train_job, {{"PET_NPROC_PER_NODE", processes}}))) ==
+          "environment: PET_NPROC_PER_NODE: '" + std::string(processes) +
+              "' is for torchrun, which has not started this process; accepted: 1 (numProcPerNode "
+              "of the TrainJob), or torchrun as the command");
+  CHECK(place_of(of(with(train_job, torchrun))).launcher == "torchrun");
+}
+
+TEST_CASE("the pods of one task of a Job of Volcano") {
+  const Variables volcano{{"VC_TASK_INDEX", "1"},
+                          {"VC_BIG_NODE_NUM", "3"},
+                          {"VC_BIG_NODE_HOSTS", "run-big-node-0.run,run-big-node-1.run"},
+                          {"VC_OTHER_NUM", "9"}};
+  const auto place = place_of(of(volcano, "run-big-node-1"));
+  CHECK(place.launcher == "Volcano");
+  CHECK(place.rank == 1);
+  CHECK(place.size == 3);
+  CHECK(place.meeting_host == "run-big-node-0.run");
+  // The plugin pytorch counts the pods of all tasks.
+  CHECK(place_of(of(with(volcano, plain), "run-big-node-1")).rank == 0);
 }
 
 TEST_CASE("a pod of a StatefulSet has its rank from its host name") {
@@ -236,6 +326,44 @@ TEST_CASE("a launcher that was started by another one counts") {
   CHECK(place_of(of(with(with(slurm, torchrun), job))).launcher == "torchrun");
   CHECK(place_of(of(with(slurm, open_mpi))).launcher == "Open MPI");
   CHECK(place_of(of(with(without(job, "WORLD_SIZE"), slurm))).launcher == "Slurm");
+}
+
+TEST_CASE("by seeds a process has the name of its rank, and a pod that of its host") {
+  const auto ranked = seeded_place(of(torchrun));
+  CHECK(ranked.name == "rank3");
+  CHECK(ranked.local_rank == 1);
+  REQUIRE(ranked.share);
+  CHECK(ranked.share->index == 3);
+  CHECK(ranked.share->of == 4);
+  const auto pod = seeded_place(of(job, "train-2"));
+  CHECK(pod.name.empty());
+  REQUIRE(pod.share);
+  CHECK(pod.share->index == 2);
+  // A Job tells its pods their index, and not how many they are.
+  CHECK_FALSE(seeded_place(of(without(job, "WORLD_SIZE"), "train-2")).share);
+  CHECK_FALSE(seeded_place(of({})).share);
+  const auto script = seeded_place(of({{"RANK", "5"}}));
+  CHECK(script.name == "rank5");
+  CHECK_FALSE(script.share);
+}
+
+TEST_CASE("a preempted process fails no run of torchrun or Slurm, and is replaced elsewhere") {
+  Config config;
+  CHECK(preempted_code(config, of(job)) == 143);
+  CHECK(preempted_code(config, of({})) == 143);
+  CHECK(preempted_code(config, of(torchrun)) == 0);
+  CHECK(preempted_code(config, of(slurm)) == 0);
+  config.preempted_exit_code = 99;
+  CHECK(preempted_code(config, of(torchrun)) == 99);
+}
+
+TEST_CASE("the grace before the engine kills a process") {
+  CHECK_FALSE(grace_seconds(of({})));
+  CHECK(grace_seconds(of({{"DPWA_GRACE_S", "30"}})) == 30);
+  CHECK_THROWS_WITH_AS(grace_seconds(of({{"DPWA_GRACE_S", "30s"}})),
+                       "environment: DPWA_GRACE_S: '30s' is not accepted; accepted: a whole number "
+                       "from 1 to 86400",
+                       ConfigError);
 }
 
 namespace {

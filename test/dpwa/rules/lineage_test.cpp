@@ -97,3 +97,13 @@ TEST_CASE("two nodes that would take over from each other at the same time never
   }
   CHECK(TakeoverLimit::may_cross(at(1, 7), at(2, 7), now, now + 2min));
 }
+
+TEST_CASE("without a list of nodes the elder lineage is yielded to, whatever the clocks") {
+  using dpwa::yields_by_age;
+  CHECK(yields_by_age(at(4, 1000), at(3, 1)));
+  CHECK_FALSE(yields_by_age(at(3, 1), at(4, 1000)));
+  CHECK_FALSE(yields_by_age(at(3, 1), at(3, 1000)));
+  CHECK_FALSE(yields_by_age(at(3, 1), at(0, 1000)));
+  CHECK(yields_by_age(at(0, 0), at(4, 1)));
+  CHECK_FALSE(yields_by_age(at(4, 1), at(3, std::numeric_limits<double>::quiet_NaN())));
+}

@@ -307,3 +307,37 @@ TEST_CASE("with fewer nodes than are demanded a node waits, and then gives up") 
   CHECK(decide_start({unknown, ready(9), unknown}, 0, taken(9), 0s, options).action ==
         StartAction::wait);
 }
+
+namespace {
+
+StartAction by_seeds(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed,
+                     const Own& own = none) {
+  StartRuleOptions options;
+  options.by_seeds = true;
+  return decide_start(nodes, self, own, elapsed, options).action;
+}
+
+}  // namespace
+
+TEST_CASE("without a list of nodes one that has found nobody looks around, and then begins") {
+  CHECK(by_seeds({unknown}, 0, 5s - 1ns) == StartAction::wait);
+  CHECK(by_seeds({unknown}, 0, 5s) == StartAction::bring);
+  CHECK(by_seeds({unknown}, 0, 5s, taken(0)) == StartAction::begin);
+  CHECK(by_seeds({unknown}, 0, 0ns, resumed(9)) == StartAction::wait);
+}
+
+TEST_CASE("without a list of nodes those that have found one another begin at once") {
+  CHECK(by_seeds({unknown, joining}, 0, 0ns) == StartAction::bring);
+  CHECK(by_seeds({joining, unknown}, 1, 0ns) == StartAction::wait);
+  CHECK(by_seeds({waiting(0), unknown}, 1, 0ns) == StartAction::pull_from);
+  CHECK(by_seeds({unknown, waiting(0)}, 0, 0ns, taken(0)) == StartAction::begin);
+}
+
+TEST_CASE("without a list of nodes the elder lineage is taken over, whatever clocks and counts") {
+  const StartView elder{PeerStart::ready, 5, 3}, younger{PeerStart::ready, 500, 4};
+  CHECK(by_seeds({unknown, elder}, 0, 0ns, resumed(100, 4)) == StartAction::pull_from);
+  CHECK(by_seeds({unknown, younger, younger}, 0, 0ns, resumed(100, 3)) == StartAction::begin);
+  StartRuleOptions options;
+  options.by_seeds = true;
+  CHECK(decide_start({unknown, younger, younger, elder}, 0, none, 0ns, options).peer == 3);
+}

@@ -1,0 +1,75 @@
+#include "dpwa/base/stop_signal.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <initializer_list>
+
+#include "test/support/run_in_child.h"
+
+namespace dpwa {
+namespace {
+
+// Of a program that defers stopping, gets these signals, and then ends; 77: it got none.
+test::Ended after(std::initializer_list<int> signals, int preempted_code = 143) {
+  return test::run_in_child([&] {
+    stop_signal::install("program");
+    stop_signal::set_preempted_code(preempted_code);
+    stop_signal::defer(true);
+    for (const int number : signals) std::raise(number);
+    ::_exit(stop_signal::received() == 0 ? 77 : stop_signal::exit_code());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("the first signal to stop is noted, and gives the exit code") {
+  CHECK(after({}).exit_code == 77);
+  CHECK(after({SIGHUP, SIGPIPE}).exit_code == 77);
+  for (const int number : {SIGTERM, SIGINT}) {
+    const test::Ended ended = after({number});
+    CHECK(ended.exit_code == 128 + number);
+    CHECK(ended.errors.empty());
+  }
+}
+
+TEST_CASE("two SIGTERM at once are one stop") {
+  const test::Ended ended = after({SIGTERM, SIGTERM, SIGTERM});
+  CHECK(ended.exit_code == 143);
+  CHECK(ended.errors.empty());
+}
+
+TEST_CASE("a SIGINT after another signal ends the process at once") {
+  CHECK(after({SIGINT, SIGINT}).errors == "program: ended by SIGINT\n");
+  CHECK(after({SIGTERM, SIGINT}).errors == "program: ended by SIGINT\n");
+  CHECK(after({SIGUSR2, SIGINT}).exit_code == 130);
+  CHECK(after({SIGINT, SIGTERM}).errors == "program: ended by SIGTERM\n");
+}
+
+TEST_CASE("the notice of a preemption and the SIGTERM that follows it are one stop") {
+  for (const int notice : {SIGUSR1, SIGUSR2}) {
+    CHECK(after({notice}).exit_code == 143);
+    CHECK(after({notice, notice, SIGTERM, SIGTERM}, 0).exit_code == 0);
+    CHECK(after({SIGTERM, notice}, 0).exit_code == 143);
+  }
+}
+
+TEST_CASE("a signal that is not deferred ends the process at once") {
+  for (const auto install :
+       {+[] { stop_signal::install_early(); }, +[] { stop_signal::install(); }}) {
+    const auto ended_by = [&](int number) {
+      return test::run_in_child([&] {
+               install();
+               std::raise(number);
+               ::_exit(77);
+             })
+          .exit_code;
+    };
+    CHECK(ended_by(SIGTERM) == 143);
+    CHECK(ended_by(SIGUSR1) == 143);
+    CHECK(ended_by(SIGHUP) == 77);
+  }
+}
+
+}  // namespace dpwa
