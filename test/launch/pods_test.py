@@ -60,7 +60,7 @@ class Pod:
         trainer = as_user(TRAIN, "--config", str(job.file), "--data", "synthetic", "--steps", "1000000", "--step-time",
                           "20", "--threads", "1", "--quiet", "--run-dir", str(job.runs), "--checkpoint",
                           str(job.runs))
-        environment = {**os.environ, "JOB_COMPLETION_INDEX": str(index), "WORLD_SIZE": "3", "DPWA_HOST": address,
+        environment = {**os.environ, "JOB_COMPLETION_INDEX": str(index), "WORLD_SIZE": "8", "DPWA_HOST": address,
                        "DPWA_GRACE_S": "30", "KUBERNETES_SERVICE_HOST": "10.96.0.1", "HOME": "/tmp"}
         with self.log.open("wb") as log:
             self.engine = subprocess.Popen(
@@ -153,26 +153,42 @@ class Pods(unittest.TestCase):
         return any(line.get("peer") == f"train-{peer}" and line.get("outcome") == "mixed"
                    for line in self.job.steps(index)[after:])
 
-    def test_pods_join_are_replaced_and_end_within_their_grace(self) -> None:
+    def test_two_pods_become_eight_and_three_and_none_is_started_again(self) -> None:
+        job = self.job
+        first = job.start(0)
+        job.start(1)
+        self.until("two pods train together", lambda: self.blends(0, 1) and self.blends(1, 0))
+        process = first.first_process()
+        for index in range(2, 8):
+            job.start(index)
+        for index in range(2, 8):
+            pod = job.pods[index]
+            self.until(f"{pod.name} joins", lambda p=pod: p.said("took over the weights"))
+        self.until("the first one blends with those that joined",
+                   lambda: sum(self.blends(0, peer) for peer in range(2, 8)) >= 3)
+        leaving = {index: job.pods.pop(index) for index in (1, 3, 4, 5, 6)}
+        for pod in leaving.values():
+            self.addCleanup(pod.remove)
+            pod.signal(signal.SIGUSR2)
+        for index, pod in leaving.items():
+            self.assertEqual(pod.engine.wait(PATIENCE_S), 143, pod.log.read_text(encoding="utf-8"))
+            result = json.loads((job.runs / f"train-{index}.result.json").read_text(encoding="utf-8"))
+            self.assertTrue(result["preempted"])
+            self.assertTrue((job.runs / f"train-{index}.{result['steps']}.ckpt").exists())
+        steps = len(job.steps(0))
+        self.until("three go on", lambda: self.blends(0, 2, steps) and self.blends(0, 7, steps))
+        self.assertEqual(first.first_process(), process)
+
+    def test_a_killed_pod_is_replaced_at_another_address(self) -> None:
         job = self.job
         first, second = job.start(0), job.start(1)
         self.until("two pods train together", lambda: self.blends(0, 1) and self.blends(1, 0))
-        third = job.start(2)
-        self.until("a third one joins", lambda: third.said("took over the weights") and self.blends(0, 2))
-
         second.signal(signal.SIGKILL)
         second.engine.wait(PATIENCE_S)
         steps = len(job.steps(0))
         again = job.start(1)
-        self.until("the killed one is replaced at another address",
-                   lambda: again.said("took over the weights") and self.blends(0, 1, steps) and self.blends(1, 2))
-
-        third.signal(signal.SIGUSR2)
-        self.assertEqual(third.engine.wait(PATIENCE_S), 143, third.log.read_text(encoding="utf-8"))
-        result = json.loads((job.runs / "train-2.result.json").read_text(encoding="utf-8"))
-        self.assertTrue(result["preempted"])
-        self.assertTrue((job.runs / f"train-2.{result['steps']}.ckpt").exists())
-        job.pods.pop(2).remove()
+        self.until("the other one takes up the new one",
+                   lambda: again.said("took over the weights") and self.blends(0, 1, steps))
 
         first.signal(signal.SIGTERM)
         first.signal(signal.SIGTERM)
