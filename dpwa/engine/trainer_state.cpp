@@ -173,7 +173,7 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   lineages_.took_over(report_.peer, now);
   lines_.push_back(
       {true, "took over the weights of '" + report_.peer + "' at clock " + std::to_string(clock_) +
-                 (options_.by_seeds ? ": the part of the cluster that began first has these"
+                 (options_.by_seeds ? ": these have been trained for longer"
                                     : ": more nodes of the file descend from these, or they have "
                                       "trained for longer")});
   report_.factor = 1;

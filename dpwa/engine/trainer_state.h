@@ -30,7 +30,7 @@ struct TrainerPace {
 
 struct TrainerOptions : TrainerPace {
   bool of_file = true;    // the cluster file names this node
-  bool by_seeds = false;  // no file lists the nodes: the elder lineage is yielded to
+  bool by_seeds = false;  // no file lists the nodes: see is_elder()
   bool by_delta = true;   // delta blend; false: lerp
   std::size_t max_members = MembershipOptions{}.max_members;
   // For each block of the model: its share of the exchanged bytes.

@@ -155,12 +155,6 @@ void Gossip::resume(double clock) {
 }
 
 std::uint64_t Gossip::new_lineage() const {
-  if (config_.by_seeds) {
-    // The elder lineage is the smaller one: milliseconds of the wall clock, before chance.
-    constexpr unsigned bits_of_chance = 22;
-    const std::uint64_t chance = derive_seed(incarnation_, {lineage_stream, hash_of(config_.self)});
-    return (wall_clock_us() / 1000) << bits_of_chance | chance >> (64 - bits_of_chance);
-  }
   return std::max<std::uint64_t>(
       1, derive_seed(incarnation_, {lineage_stream, hash_of(config_.self)}));
 }

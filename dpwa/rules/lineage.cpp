@@ -33,9 +33,23 @@ bool yields(const Progress& own, const Progress& peer, std::span<const LineageRe
   return own.lineage > peer.lineage;
 }
 
-bool yields_by_age(const Progress& own, const Progress& peer) {
-  if (peer.lineage == 0 || !std::isfinite(peer.clock)) return false;
-  return own.lineage == 0 || peer.lineage < own.lineage;
+bool is_elder(const LineageReport& one, const LineageReport& other) {
+  constexpr double least_share = .1, least_steps = 10;
+  const double ahead = one.clock - other.clock;
+  const double clearly = std::max(least_steps, least_share * std::max(one.clock, other.clock));
+  return std::abs(ahead) > clearly ? ahead > 0 : one.lineage < other.lineage;
+}
+
+bool yields_by_age(const Progress& own, const Progress& peer,
+                   std::span<const LineageReport> others) {
+  if (peer.lineage == 0 || peer.lineage == own.lineage || !std::isfinite(peer.clock)) return false;
+  if (own.lineage == 0) return true;
+  LineageReport ours{own.lineage, own.clock}, theirs{peer.lineage, peer.clock};
+  for (const LineageReport& report : others) {
+    for (LineageReport* each : {&ours, &theirs})
+      if (report.lineage == each->lineage) each->clock = std::max(each->clock, report.clock);
+  }
+  return is_elder(theirs, ours);
 }
 
 bool TakeoverLimit::allows(const std::string& peer, TimePoint now) const {
@@ -78,8 +92,8 @@ bool LineageWatch::yields_to(const std::string& name, const Progress& peer, cons
   }
   if (!counts || !takeovers_.allows(name, now)) return false;
   const bool heard_enough = now - *asked_ >= start_wait;
-  const bool yields_now =
-      by_age_ ? yields_by_age(own, peer) : yields(own, peer, reports, of_file_, heard_enough);
+  const bool yields_now = by_age_ ? yields_by_age(own, peer, reports)
+                                  : yields(own, peer, reports, of_file_, heard_enough);
   if (!yields_now) return false;
   const auto given = others.given.find(name);
   return given == others.given.end() || given->second.lineage != own.lineage ||

@@ -34,8 +34,14 @@ struct LineageReport {
 bool yields(const Progress& own, const Progress& peer, std::span<const LineageReport> others,
             bool own_counts, bool heard_enough);
 
-// The same where no file lists the nodes: the smaller lineage is the elder one.
-bool yields_by_age(const Progress& own, const Progress& peer);
+// Which of two lineages ranks higher where no file lists the nodes, so that counts mean nothing:
+// the one whose clock is ahead by more than a tenth and ten steps has been trained for longer; else
+// the smaller one, so that all nodes decide alike while clocks move.
+bool is_elder(const LineageReport& one, const LineageReport& other);
+
+// The same as yields() by that rule.
+bool yields_by_age(const Progress& own, const Progress& peer,
+                   std::span<const LineageReport> others);
 
 // How often a node that trains may take over the weights of one and the same peer: again after a
 // minute, then after twice as long each time, up to an hour. And of two nodes that take over from
@@ -72,8 +78,8 @@ struct Surroundings {
 // Pure: time is an argument. One owner, one thread.
 class LineageWatch {
  public:
-  // `by_age`: of two lineages the smaller one, which is the elder, is yielded to, however many
-  // nodes have it: where no file lists the nodes, one process may count under many names.
+  // `by_age`: the elder of two lineages is yielded to, however many nodes have it: where no file
+  // lists the nodes, one process may count under many names.
   // `of_file`: this node is of the cluster file. Nodes of the file are remembered, and of others as
   // many as make `most` in all: where no node is known to be of the file, as for one that joins
   // without a file, there may be that many members.

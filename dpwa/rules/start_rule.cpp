@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "dpwa/base/invariant.h"
+#include "dpwa/rules/lineage.h"
 
 namespace dpwa {
 namespace {
@@ -106,13 +107,20 @@ class Survey {
 
  private:
   bool better(const StartView& one, const StartView& other) const {
-    if (options_.by_seeds && one.lineage != other.lineage) return one.lineage < other.lineage;
+    if (ranks_by_age(one) && one.lineage != other.lineage)
+      return is_elder(report_of(one), report_of(other));
     const std::size_t count = reports(one.lineage), other_count = reports(other.lineage);
     if (one.state == PeerStart::ready && count != other_count) return count > other_count;
     if (one.failed_pulls != other.failed_pulls) return one.failed_pulls < other.failed_pulls;
     if (rank(one.clock) != rank(other.clock)) return rank(one.clock) > rank(other.clock);
     return one.state == PeerStart::waiting && one.lineage < other.lineage;
   }
+
+  bool ranks_by_age(const StartView& view) const {
+    return options_.by_seeds && view.state == PeerStart::ready;
+  }
+
+  static LineageReport report_of(const StartView& view) { return {view.lineage, rank(view.clock)}; }
 
   // How many of the other nodes report this lineage. Of the file alone: one process may join under
   // many names.
@@ -133,7 +141,7 @@ class Survey {
       if (view.state == PeerStart::ready && (view.together || !own_->resumed)) return false;
       return rank(view.clock) > own_->clock + level_clocks;
     }
-    if (options_.by_seeds) return view.lineage < own_->lineage;
+    if (ranks_by_age(view)) return is_elder(report_of(view), {own_->lineage, own_->clock});
     const std::size_t count = reports(view.lineage), with_own = reports(own_->lineage) + 1;
     if (view.state == PeerStart::ready && count != with_own) return count > with_own;
     if (rank(view.clock) != own_->clock) return rank(view.clock) > own_->clock;

@@ -63,8 +63,8 @@ struct StartRuleOptions : StartOptions {
   unsigned taken_over = 3;    // after this many takeovers in one start its weights are not taken
   bool may_bring = true;      // false: a node that joins comes for the weights of others
   // No file lists the nodes: all are equal, and those that find one another begin. One that has
-  // found nobody looks for half of `start_wait`. Of two lineages the smaller one, which is the
-  // elder, ranks higher.
+  // found nobody looks for half of `start_wait`. Where a peer trains, the elder of two
+  // lineages ranks higher (is_elder() in lineage.h).
   bool by_seeds = false;
 };
 

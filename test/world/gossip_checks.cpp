@@ -25,6 +25,7 @@ void GossipChecks::blended(const std::string& name, const Model& own, const Mode
 void GossipChecks::ended(const std::string& name, const std::set<std::uint64_t>& models,
                          const Model& mean) {
   ends_[name] = models.size();
+  if (models.empty()) return;  // it knew of nobody else
   const auto [known, is_new] = means_.emplace(models, mean.values);
   if (!is_new && known->second != mean.values)
     fail(name + " ends with another mean over the same models");

@@ -81,6 +81,7 @@ PullEngine GossipMember::make_engine() {
 TrainerState GossipMember::make_trainer() {
   TrainerOptions options = options_.trainer;
   options.of_file = !joins();
+  options.by_seeds = options_.by_seeds;
   options.start_wait = options_.start_wait;
   options.timeout = options_.timeout;
   auto policy = interpolation_registry().make("constant", {{"value", options_.factor}});
@@ -102,7 +103,7 @@ MemberClaim GossipMember::claim_of(const std::string& name) const {
 Membership GossipMember::make_members() const {
   std::vector<MemberClaim> others;
   for (const std::string& name : options_.names)
-    if (name != environment_.name()) others.push_back(claim_of(name));
+    if (name != environment_.name() && !options_.by_seeds) others.push_back(claim_of(name));
   return {claim_of(environment_.name()), std::move(others), options_.membership};
 }
 
@@ -227,6 +228,9 @@ void GossipMember::tick() {
   for (const MemberClaim& member : members_.to_ask(now(), members_random_)) {
     if (conduct_.calls && probed_.insert(member.name).second) probe(member.name);
   }
+  constexpr unsigned ticks_to_seeds = 10;  // Visits does so at growing distances
+  if (options_.by_seeds && conduct_.calls && ++ticks_ % ticks_to_seeds == 0)
+    visit([](const std::vector<PeerAnswer>&) {});
   environment_.after(between_ticks, [this] { tick(); });
 }
 
@@ -258,6 +262,7 @@ void GossipMember::greet(Greeted greeted) {
   const auto& table = members_.members();
   const std::vector<Member> members(table.begin(), table.end());
   const std::vector<PeerId> peers = engine_.to_greet(members);
+  if (peers.empty()) return greeted(std::vector<PeerAnswer>(members.size()));
   struct Work {
     std::vector<PeerAnswer> answers;
     std::size_t missing = 0;
@@ -292,28 +297,41 @@ void GossipMember::greet(Greeted greeted) {
   }
 }
 
-// Those of the file, by which it joins.
+// Whether nobody is known to be there.
+bool GossipMember::is_unmet(const std::string& seed) const {
+  const Member* member = members_.member(seed);
+  const bool there =
+      member != nullptr && member->answers && member->status() == MemberStatus::alive;
+  return seed != environment_.name() && !there;
+}
+
+// Those of the file, by which it joins, or the seeds where nobody is known to be.
 void GossipMember::visit(Greeted greeted) {
   struct Work {
     std::vector<PeerAnswer> answers;
     Greeted greeted;
   };
+  std::vector<std::string> names;
+  for (const std::string& name : options_.names)
+    if (!options_.by_seeds || is_unmet(name)) names.push_back(name);
+  if (names.empty()) return greeted({});
   const auto work = std::make_shared<Work>(Work{{}, std::move(greeted)});
-  for (const std::string& name : options_.names) {
+  for (const std::string& name : names) {
     GossipQuery query;
     query.members = members_.request(name, now());
-    call(name, std::move(query), options_.timeout, [this, work, name](const GossipReply& reply) {
-      PeerAnswer& answer = work->answers.emplace_back();
-      answer.asked = true;
-      answer.failure = reply.failure;
-      answer.name = name;
-      Membership& membership = members_;
-      if (!reply.failure) {
-        membership.reached(name, reply.incarnation, now());
-        membership.merge_answer(name, reply.incarnation, reply.members, now());
-      }
-      if (work->answers.size() == options_.names.size()) work->greeted(work->answers);
-    });
+    call(name, std::move(query), options_.timeout,
+         [this, work, name, most = names.size()](const GossipReply& reply) {
+           PeerAnswer& answer = work->answers.emplace_back();
+           answer.asked = true;
+           answer.failure = reply.failure;
+           answer.name = name;
+           Membership& membership = members_;
+           if (!reply.failure) {
+             membership.reached(name, reply.incarnation, now());
+             membership.merge_answer(name, reply.incarnation, reply.members, now());
+           }
+           if (work->answers.size() == most) work->greeted(work->answers);
+         });
   }
 }
 

@@ -23,7 +23,10 @@
 namespace dpwa::world::testing {
 
 struct GossipOptions {
-  std::vector<std::string> names;  // of the cluster file; a node that it does not name joins
+  // Of the cluster file; a node that it does not name joins. `by_seeds`: there is no list of nodes,
+  // and these are the seeds.
+  std::vector<std::string> names;
+  bool by_seeds = false;
   Duration timeout = std::chrono::milliseconds(100);
   Duration start_wait = std::chrono::seconds(2);
   Duration finish_wait = std::chrono::seconds(2);
@@ -72,7 +75,7 @@ class GossipMember : public Program {
   using RoundOver = std::function<void(const Arrival&)>;
   using Greeted = std::function<void(const std::vector<PeerAnswer>&)>;
 
-  bool joins() const { return position_ == options_.names.size(); }
+  bool joins() const { return !options_.by_seeds && position_ == options_.names.size(); }
   NodePlace place() const;
   MemberClaim claim_of(const std::string& name) const;
   Membership make_members() const;
@@ -92,6 +95,7 @@ class GossipMember : public Program {
   void exchange_members(const std::string& with);
   void greet(Greeted greeted);
   void visit(Greeted greeted);
+  bool is_unmet(const std::string& seed) const;
   void begin_round(const RoundSpec& round, RoundOver over);
   void advance();
   void attempt(const PullEngine::Ask& ask);
@@ -134,6 +138,7 @@ class GossipMember : public Program {
   std::unordered_map<std::uint64_t, Answered> queries_;  // without an answer so far
   std::uint64_t members_version_ = 0;
   std::set<std::string> probed_;
+  unsigned ticks_ = 0;
   std::unordered_map<std::string, std::uint64_t> callers_;
   std::map<std::string, std::uint16_t> stated_;  // with `callers_` as processes
   std::map<std::string, GivenWeights, std::less<>> given_;

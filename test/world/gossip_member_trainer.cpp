@@ -17,6 +17,7 @@ constexpr Duration never = 24h;
 }  // namespace
 
 NodePlace GossipMember::place() const {
+  if (options_.by_seeds) return {.name = environment_.name(), .by_seeds = true};
   return {.name = environment_.name(),
           .position = position_,
           .file_peers = options_.names.size() - (joins() ? 0 : 1),
@@ -27,7 +28,8 @@ void GossipMember::begin() {
   StartUpOptions options;
   static_cast<NodePlace&>(options) = place();
   options.rule.may_bring = !options.joins;
-  if (options.joins) options.join_by = options_.names.front();
+  options.rule.by_seeds = options.by_seeds;
+  if (options.joins || options.by_seeds) options.join_by = options_.names.front();
   options.rule.start_wait = options_.start_wait;
   options.rule.limit = 2 * options_.start_wait + 4 * options_.timeout;
   options.rule.min_nodes = options_.min_nodes;
@@ -65,8 +67,9 @@ bool GossipMember::perform(const StartUp::Action& action) {
   if (std::holds_alternative<StartUp::Greet>(action)) {
     greet([this](const std::vector<PeerAnswer>& answers) {
       for (const PeerAnswer& answer : answers) {
-        if (!answer.failure && answer.seed && answer.lineage != 0)
-          trainer_.lineages().hear(answer.name, {answer.lineage, answer.clock}, true);
+        const bool counts = answer.seed || options_.by_seeds;
+        if (!answer.failure && counts && answer.lineage != 0)
+          trainer_.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.seed);
       }
       looked_ = answers;
       start_->greeted(answers, now());
@@ -140,7 +143,8 @@ void GossipMember::begin_training() {
 // have fallen since the look, by a blend.
 void GossipMember::take_over_at_start(const Arrival& arrival) {
   const auto peer = std::ranges::find(looked_, arrival.peer_name, &PeerAnswer::name);
-  const bool gives_up = arrival.progress.lineage != kept_.lineage && peer->clock < kept_.clock;
+  const bool gives_up =
+      !options_.by_seeds && arrival.progress.lineage != kept_.lineage && peer->clock < kept_.clock;
   const bool all_answer = std::ranges::none_of(
       looked_, [](const PeerAnswer& each) { return each.failure.has_value(); });
   if (gives_up && !all_answer && now() - begun_ < options_.start_wait)

@@ -26,14 +26,17 @@ class Run {
       : schedule_(schedule),
         ends_in_faults_(seed % 3 == 0),
         last_joins_(seed % 4 == 1 && schedule.machines > 2),
+        by_seeds_(seed % 5 == 2),
         conducts_(schedule.machines),
         world_(derive_seed(seed, {3}), {.jitter = schedule.jitter, .disk = schedule.disk}) {
     options_.membership.suspect = 1s;
+    options_.by_seeds = by_seeds_;
     // The first node is as fast as the others, or several times as slow.
     conducts_[0].step_time *= static_cast<Duration::rep>(1 + seed % 4 * 3);
     for (std::size_t i = 0; i < schedule.machines; ++i) {
       const std::string name = "w" + std::to_string(i);
-      if (!joins(i)) options_.names.push_back(name);
+      const bool is_seed = i < 2;
+      if (by_seeds_ ? is_seed : !joins(i)) options_.names.push_back(name);
       world_.add_machine(name, [this, i](Environment& environment) {
         return std::make_unique<GossipMember>(environment, options_, checks_, conducts_[i]);
       });
@@ -58,7 +61,9 @@ class Run {
   const GossipMember* node(std::size_t machine) const {
     return static_cast<const GossipMember*>(world_.program(machine));
   }
-  bool joins(std::size_t machine) const { return last_joins_ && machine + 1 == schedule_.machines; }
+  bool joins(std::size_t machine) const {
+    return !by_seeds_ && last_joins_ && machine + 1 == schedule_.machines;
+  }
   bool has_ended(std::size_t machine) const {
     return machine < schedule_.machines && checks_.ends().contains(world_.name(machine));
   }
@@ -162,6 +167,7 @@ class Run {
   const Schedule& schedule_;
   const bool ends_in_faults_;
   const bool last_joins_;
+  const bool by_seeds_;
   GossipOptions options_;
   GossipChecks checks_;
   std::vector<Conduct> conducts_;  // by machine

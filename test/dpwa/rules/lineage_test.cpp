@@ -98,12 +98,28 @@ TEST_CASE("two nodes that would take over from each other at the same time never
   CHECK(TakeoverLimit::may_cross(at(1, 7), at(2, 7), now, now + 2min));
 }
 
-TEST_CASE("without a list of nodes the elder lineage is yielded to, whatever the clocks") {
+TEST_CASE("without a list of nodes the lineage that was trained for longer is yielded to") {
   using dpwa::yields_by_age;
-  CHECK(yields_by_age(at(4, 1000), at(3, 1)));
-  CHECK_FALSE(yields_by_age(at(3, 1), at(4, 1000)));
-  CHECK_FALSE(yields_by_age(at(3, 1), at(3, 1000)));
-  CHECK_FALSE(yields_by_age(at(3, 1), at(0, 1000)));
-  CHECK(yields_by_age(at(0, 0), at(4, 1)));
-  CHECK_FALSE(yields_by_age(at(4, 1), at(3, std::numeric_limits<double>::quiet_NaN())));
+  using Reports = std::vector<LineageReport>;
+  CHECK(yields_by_age(at(3, 100), at(4, 200), {}));
+  CHECK_FALSE(yields_by_age(at(4, 200), at(3, 100), {}));
+  // However many nodes have another one.
+  CHECK(yields_by_age(at(3, 100), at(4, 200), Reports{{3, 90}, {3, 95}}));
+  CHECK_FALSE(yields_by_age(at(3, 100), at(4, 200), Reports{{3, 190}}));
+  CHECK_FALSE(yields_by_age(at(3, 1), at(3, 1000), {}));
+  CHECK_FALSE(yields_by_age(at(3, 1), at(0, 1000), {}));
+  CHECK(yields_by_age(at(0, 0), at(4, 1), {}));
+  CHECK_FALSE(yields_by_age(at(4, 1), at(3, std::numeric_limits<double>::quiet_NaN()), {}));
+}
+
+TEST_CASE("of lineages that were trained for about as long the smaller one is yielded to") {
+  using dpwa::is_elder;
+  for (const double clock : {1000.0, 1090.0, 1110.0}) {
+    CHECK(is_elder({3, 1000}, {4, clock}));
+    CHECK_FALSE(is_elder({4, clock}, {3, 1000}));
+  }
+  CHECK(is_elder({4, 1120}, {3, 1000}));
+  CHECK_FALSE(is_elder({3, 1000}, {4, 1120}));
+  CHECK(is_elder({3, 0}, {4, 10}));
+  CHECK(is_elder({4, 11}, {3, 0}));
 }

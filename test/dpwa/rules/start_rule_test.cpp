@@ -333,11 +333,13 @@ TEST_CASE("without a list of nodes those that have found one another begin at on
   CHECK(by_seeds({unknown, waiting(0)}, 0, 0ns, taken(0)) == StartAction::begin);
 }
 
-TEST_CASE("without a list of nodes the elder lineage is taken over, whatever clocks and counts") {
-  const StartView elder{PeerStart::ready, 5, 3}, younger{PeerStart::ready, 500, 4};
-  CHECK(by_seeds({unknown, elder}, 0, 0ns, resumed(100, 4)) == StartAction::pull_from);
-  CHECK(by_seeds({unknown, younger, younger}, 0, 0ns, resumed(100, 3)) == StartAction::begin);
+TEST_CASE("without a list of nodes the lineage that was trained for longer is taken over") {
+  const StartView elder{PeerStart::ready, 500, 4}, younger{PeerStart::ready, 5, 3};
+  CHECK(by_seeds({unknown, elder}, 0, 0ns, resumed(100, 3)) == StartAction::pull_from);
+  CHECK(by_seeds({unknown, younger, younger}, 0, 0ns, resumed(100, 4)) == StartAction::begin);
   StartRuleOptions options;
   options.by_seeds = true;
   CHECK(decide_start({unknown, younger, younger, elder}, 0, none, 0ns, options).peer == 3);
+  // Where nobody trains, the higher clock counts as ever.
+  CHECK(by_seeds({unknown, waiting(9, 4)}, 0, 0ns, taken(0, 3)) == StartAction::pull_from);
 }
