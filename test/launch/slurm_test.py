@@ -152,6 +152,24 @@ class Launched(unittest.TestCase):
             self.assertEqual([result["steps"] for result in results], [400, 400])
             self.assertEqual([result["averaged_model"]["participants"] for result in results], [2, 2])
 
+    def test_a_notice_of_preemption_is_a_checkpoint_and_no_failure(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            points = Path(name, "points")
+            points.mkdir()
+            process = self.train(Path(name), "gossip", "-N2", "-n3", more=(
+                "--steps", "1000000", "--step-time", "10", "--checkpoint", str(points)))
+            for rank in range(3):
+                metrics = Path(name, "run", f"rank{rank}.metrics.jsonl")
+                self.slurm.wait_until(lambda m=metrics: m.exists() and m.read_text(encoding="utf-8").count("\n") > 20)
+            environment = self.slurm.environment
+            job = subprocess.run(["squeue", "-h", "-o", "%A"], env=environment, capture_output=True, text=True, check=True)
+            subprocess.run(["scancel", "--signal=USR2", job.stdout.strip()], env=environment, check=True)
+            output, code = self.ended(process)
+            self.assertEqual(code, 0, output)
+            for rank, result in enumerate(self.results(Path(name), 0, 1, 2)):
+                self.assertTrue(result["preempted"])
+                self.assertTrue((points / f"rank{rank}.{result['steps']}.ckpt").exists())
+
     def process_of_rank(self, folder: Path, rank: int) -> int:
         for entry in Path("/proc").glob("[0-9]*"):
             try:
