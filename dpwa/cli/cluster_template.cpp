@@ -143,8 +143,9 @@ std::string cluster_file_text(const ClusterTemplate& wanted) {
       const char* beyond_psk = wanted.insecure ? security_insecure : security_loopback;
       text += wanted.psk ? security_psk : beyond_psk;
     } else if (is_of(*section, wanted.backend)) {
-      text += '\n';
-      add_section(text, *section, wanted, "");
+      std::string part;  // empty: no key of the section is in such a file
+      add_section(part, *section, wanted, "");
+      if (!part.empty()) text += '\n' + part;
     }
   }
   return text;

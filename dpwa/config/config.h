@@ -119,6 +119,13 @@ struct TransportConfig : ServingOptions, ChunkOptions {
   bool checksum = true;         // of chunks; false: none between nodes that both say so
 };
 
+// What a process tells over HTTP, for probes and Prometheus.
+struct ObserveConfig {
+  std::uint16_t port = 0;  // 0 = nothing
+  bool open = false;       // metrics need no token
+  std::string token_file;  // absolute; empty = none
+};
+
 struct LogConfig {
   std::string level = "info";  // trace, debug, info, warn, error, off
   std::string file;            // empty = stderr
@@ -137,6 +144,7 @@ struct Config {
   InterpolationConfig interpolation;
   SecurityConfig security;
   TransportConfig transport;
+  ObserveConfig observe;
   LogConfig log;
 
   std::filesystem::path file;    // where it came from; empty when built in code

@@ -181,6 +181,28 @@ KeySection transport_keys() {
       }};
 }
 
+KeySection observe_keys() {
+  const In in(&Config::observe);
+  return {
+      .path = "observe",
+      .layout = Layout::flow,
+      .keys =
+          {
+              in.key(
+                  "port", &ObserveConfig::port, whole(0, 65535, "a port"),
+                  "where each node and server tells its [metrics](OBSERVE.md#metrics) over HTTP, "
+                  "at the address at which it listens; 0 = nowhere"),
+              in.key("token_file", &ObserveConfig::token_file, secret_path(),
+                     "the file with the token that readers of `/metrics` send"),
+              in.key("open", &ObserveConfig::open, boolean(), "`true`: `/metrics` needs no token"),
+          },
+      .check = [](const Section& section, const Config& config) {
+        const ObserveConfig& observe = config.observe;
+        if (observe.port != 0 && !observe.open && observe.token_file.empty())
+          section.fail("metrics need a token; accepted: token_file: FILE, or open: true");
+      }};
+}
+
 KeySection log_keys() {
   const In in(&Config::log);
   return {
@@ -210,6 +232,7 @@ const std::vector<KeySection>& key_table() {
                                                           interpolation_keys(),
                                                           security_keys(),
                                                           transport_keys(),
+                                                          observe_keys(),
                                                           log_keys()};
   return table;
 }

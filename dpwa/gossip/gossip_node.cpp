@@ -127,7 +127,7 @@ GossipNode::GossipNode(const Config& config, Manifest manifest, Options options)
                 }),
       local_(static_cast<LocalNode&>(endpoint_.local())),
       client_(tx_io_, local_, peer_addresses(config), client_options(config, options)) {
-  endpoint_.server().add(std::make_unique<StatusHandler>([this] { return describe(); }));
+  endpoint_.serve_status([this] { return describe(); });
   endpoint_.server().serve_snapshots(local_);
 }
 

@@ -8,7 +8,6 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/net/local_process.h"
-#include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
 #include "dpwa/node/status_document.h"
 
@@ -24,10 +23,9 @@ std::unique_ptr<Endpoint> group_endpoint(const Config& config, std::shared_ptr<I
                                               std::move(others));
   auto endpoint =
       std::make_unique<Endpoint>(config, at, std::move(local), server_options(config, at));
-  endpoint->server().add(std::make_unique<StatusHandler>(
-      [&process = endpoint->local()]() -> boost::asio::awaitable<std::string> {
-        co_return status_document(process, {{"clock", nullptr}, {"loss", nullptr}});
-      }));
+  endpoint->serve_status([&process = endpoint->local()]() -> boost::asio::awaitable<std::string> {
+    co_return status_document(process, {{"clock", nullptr}, {"loss", nullptr}});
+  });
   endpoint->server().add(std::make_unique<GroupHandler>(std::move(inbox)));
   return endpoint;
 }

@@ -105,8 +105,7 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       });
   handler_ = handler.get();
   server.add(std::move(handler));
-  server.add(std::make_unique<StatusHandler>(
-      [this]() -> asio::awaitable<std::string> { co_return status(); }));
+  endpoint_.serve_status([this]() -> asio::awaitable<std::string> { co_return status(); });
   if (!config.kvstore.snapshots.folder.empty()) {
     snapshots_ = std::make_unique<SnapshotKeeper>(io, config, engine_, SteadyClock::now());
   }
@@ -151,7 +150,7 @@ void StoreRun::end() {
   ended_ = true;
   timer_.cancel();
   for (const auto& [name, link] : links_) link->stop();
-  endpoint_.server().stop();
+  endpoint_.stop_serving();
   if (shared_memory_) shared_memory_->stop();
 }
 

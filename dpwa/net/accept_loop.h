@@ -24,6 +24,18 @@ class AcceptLoop {
 
   typename Protocol::acceptor& acceptor() { return acceptor_; }  // to be bound by the owner
 
+  // Binds and listens in the owner's place. After an error it may be called again.
+  boost::system::error_code listen(const typename Protocol::endpoint& endpoint) {
+    boost::system::error_code error;
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(boost::asio::socket_base::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(boost::asio::socket_base::max_listen_connections, error);
+    boost::system::error_code ignored;
+    if (error) acceptor_.close(ignored);
+    return error;
+  }
+
   void run() {  // begins
     acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
       if (stopped_ || error == boost::asio::error::operation_aborted) return;

@@ -66,21 +66,13 @@ void Server::welcomed(const std::string& peer, std::uint64_t incarnation) {
 
 std::uint16_t Server::listen() {
   const tcp::endpoint endpoint(asio::ip::make_address(options.bind_address), options.port);
-  tcp::acceptor& acceptor = accepts_.acceptor();
-  boost::system::error_code error;
-  acceptor.open(endpoint.protocol(), error);
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (error) {
-    boost::system::error_code ignored;
-    acceptor.close(ignored);
+  if (const boost::system::error_code error = accepts_.listen(endpoint)) {
     throw std::system_error(error, "node '" + local.name + "' cannot listen on " +
                                        options.bind_address + " port " +
                                        std::to_string(options.port));
   }
   if (memory_ && !memory_->listen()) memory_.reset();
-  return acceptor.local_endpoint().port();
+  return accepts_.acceptor().local_endpoint().port();
 }
 
 std::string Server::offer_to(const tcp::socket& caller) const {

@@ -24,6 +24,7 @@
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
 #include "dpwa/net/status_query.h"
+#include "dpwa/node/observe_port.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/security/security.h"
 
@@ -102,6 +103,7 @@ struct Endpoint::Parts {
   boost::asio::io_context io{1};
   const std::unique_ptr<LocalProcess> local;
   Server server;
+  std::unique_ptr<ObservePort> observe;  // null: the file has no port for it
   std::thread thread;
   std::uint16_t port = 0;
 };
@@ -111,21 +113,28 @@ Endpoint::Endpoint(const Config& config, std::uint64_t incarnation)
                std::make_unique<LocalProcess>(config.cluster, config.self, incarnation,
                                               std::vector<std::string>()),
                for_observers(server_options(config, config.self_node()))) {
-  server().add(std::make_unique<StatusHandler>([this]() -> boost::asio::awaitable<std::string> {
+  serve_status([this]() -> boost::asio::awaitable<std::string> {
     co_return status_document(local(), {{"clock", nullptr}, {"loss", nullptr}});
-  }));
+  });
 }
 
 Endpoint::Endpoint(const Config& config, NodeEntry at, std::unique_ptr<LocalProcess> local,
                    ServerOptions options, OnContact on_contact)
     : parts_(std::make_unique<Parts>(std::move(at), std::move(local), std::move(options),
                                      std::move(on_contact))) {
+  if (config.observe.port != 0)
+    parts_->observe = std::make_unique<ObservePort>(io(), config, parts_->at, bound_at(parts_->at));
   parts_->local->security = make_security(config);
   parts_->local->notes.set("backend", '"' + std::string(config::name_of(config.backend)) + '"');
 }
 
 Endpoint::~Endpoint() {
   stop();
+}
+
+void Endpoint::serve_status(std::function<boost::asio::awaitable<std::string>()> describe) {
+  if (parts_->observe) parts_->observe->describe_by(describe);
+  server().add(std::make_unique<StatusHandler>(std::move(describe)));
 }
 
 void Endpoint::listen(Duration patience) {
@@ -136,6 +145,7 @@ void Endpoint::listen(Duration patience) {
   while (true) {
     try {
       parts_->port = parts_->server.listen();
+      if (parts_->observe) parts_->observe->listen();
       return warn_of_strangers(entry, local.security != nullptr);
     } catch (const std::system_error& error) {
       const Duration elapsed = SteadyClock::now() - begun;
@@ -170,9 +180,14 @@ void Endpoint::start(Duration patience) {
   });
 }
 
+void Endpoint::stop_serving() {
+  if (parts_->observe) parts_->observe->stop();
+  parts_->server.stop();
+}
+
 void Endpoint::stop() {
   if (!parts_->thread.joinable()) return;
-  boost::asio::post(parts_->io, [this] { parts_->server.stop(); });
+  boost::asio::post(parts_->io, [this] { stop_serving(); });
   parts_->thread.join();
 }
 

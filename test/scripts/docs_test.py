@@ -27,6 +27,7 @@ PROBES = {
     "collective": NODE + "collective: {UNKNOWN: 1}\n",
     "security": NODE + "security: {mode: insecure, UNKNOWN: 1}\n",
     "transport": NODE + "transport: {UNKNOWN: 1}\n",
+    "observe": NODE + "observe: {UNKNOWN: 1}\n",
     "log": NODE + "log: {UNKNOWN: 1}\n",
 }
 

@@ -1,0 +1,58 @@
+#include "dpwa/node/observe_port.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "dpwa/log/log.h"
+#include "dpwa/node/metrics_text.h"
+
+namespace dpwa {
+
+namespace asio = boost::asio;
+
+namespace {
+
+std::string token_of(const Config& config) {
+  if (config.observe.open) return {};
+  try {
+    return web::read_token(config.observe.token_file);
+  } catch (const std::runtime_error& error) {
+    fail_at_key(config, "observe.token_file", error.what());
+  }
+}
+
+}  // namespace
+
+ObservePort::ObservePort(asio::io_context& io, const Config& config, const NodeEntry& at,
+                         const std::string& address)
+    : name_(at.name),
+      address_(address),
+      port_(config.observe.port),
+      access_{token_of(config), {at.host, at.name}},
+      server_(io, [this](web::Request request) { return answer(std::move(request)); }) {}
+
+void ObservePort::listen() {
+  try {
+    server_.listen(address_, port_);
+    server_.serve();
+    log(LogLevel::info, "node", "metrics on " + address_ + " port " + std::to_string(port_));
+  } catch (const std::system_error& error) {
+    log(LogLevel::error, "node", std::string("no metrics (observe.port): ") + error.what());
+  }
+}
+
+asio::awaitable<web::Response> ObservePort::answer(web::Request request) {
+  const bool health = request.path() == "/healthz";
+  if (auto refused = web::refusal(request, access_, health)) co_return std::move(*refused);
+  if (!health && request.path() != "/metrics")
+    co_return web::error_response(404, "not here; accepted: /healthz, /metrics");
+  const std::string text = co_await describe_();
+  const auto status = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (health) co_return web::Response{.body = status.value("state", "unknown") + '\n'};
+  const Measured measured{name_, status};
+  co_return web::Response{.type = metrics_type, .body = metrics_text({&measured, 1})};
+}
+
+}  // namespace dpwa

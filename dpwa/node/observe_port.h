@@ -1,0 +1,43 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "dpwa/config/config.h"
+#include "dpwa/net/local_process.h"
+#include "dpwa/web/access.h"
+#include "dpwa/web/http_server.h"
+
+namespace dpwa {
+
+// What a process tells over HTTP (section `observe` of the cluster file): `/healthz`, its state in
+// one word, for everyone, and `/metrics` for readers with the token. Used on the I/O thread of the
+// process, apart from the constructor and listen().
+class ObservePort {
+ public:
+  using Describe = std::function<boost::asio::awaitable<std::string>()>;  // gives the status
+
+  // Throws ConfigError when the token cannot be read.
+  ObservePort(boost::asio::io_context& io, const Config& config, const NodeEntry& at,
+              const std::string& address);
+
+  void describe_by(Describe describe) { describe_ = std::move(describe); }  // before listen()
+
+  // A port that is in use is a line in the log and no reason to end: the training does not need it.
+  void listen();
+  void stop() { server_.stop(); }
+
+ private:
+  boost::asio::awaitable<web::Response> answer(web::Request request);
+
+  const std::string name_;
+  const std::string address_;
+  const std::uint16_t port_;
+  Describe describe_;
+  web::Access access_;
+  web::HttpServer server_;
+};
+
+}  // namespace dpwa
