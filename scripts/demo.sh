@@ -109,7 +109,15 @@ run_baselines() {
   baseline no_communication 'nodes that never talk' "$nodes" '' gossip || return 1
 }
 
+# show_page: a live page of the cluster, until the demo ends.
+show_page() {
+  local address
+  coproc page { exec "$cli" dashboard "$run_dir/cluster.yaml" --listen 127.0.0.1:0 2>/dev/null; }
+  ! read -r address <&"${page[0]}" || ok "live page: $address"
+}
+
 heading "training: $nodes nodes, $backend, $model, split $split, seed $seed"
+show_page
 train_cluster || die "training failed; the logs are in $run_dir"
 link_latest "$run_dir"
 ok "trained; $run_dir"
@@ -123,3 +131,4 @@ heading 'result'
 (exec_python "$python" "$repository/scripts/plot_training.py" "$run_dir")
 ok "demo complete ($SECONDS s); everything is in runs/latest -> $run_dir"
 name_models "$run_dir"
+ok "curves: dpwa dashboard runs/latest"

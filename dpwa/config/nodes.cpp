@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/resolve.h"
-#include "dpwa/config/seeds.h"
 #include "dpwa/config/text.h"
 
 namespace dpwa::config {
@@ -85,11 +85,10 @@ std::optional<Field> environment_field(const char* variable, const std::string& 
 }
 
 NodeEntry parse(const std::string& text) {
-  NodeEntry entry = endpoint_of(text);
-  if (entry.port == 0) {
+  std::optional<NodeEntry> entry = parse_endpoint(text);
+  if (!entry || entry->port == 0)
     refuse(text, "is not the address of a node; accepted: HOST:PORT, such as 10.0.0.1:7001");
-  }
-  return entry;
+  return std::move(*entry);
 }
 
 // Whether every address of the entry belongs to this node itself. A host name of several machines,
@@ -103,6 +102,24 @@ bool is_own(const NodeEntry& entry, const NodeEntry& self) {
 }
 
 }  // namespace
+
+std::optional<NodeEntry> parse_endpoint(const std::string& text,
+                                        std::optional<std::uint16_t> otherwise) {
+  NodeEntry entry;
+  const auto colon = text.rfind(':');
+  const bool bare_ipv6 = text.find(':') != colon && text.front() != '[';
+  if (colon == std::string::npos || bare_ipv6 || text.ends_with(']')) {
+    entry.host = text;
+  } else {
+    entry.host = text.substr(0, colon);
+    otherwise = number_in<std::uint16_t>(text.substr(colon + 1));
+  }
+  if (entry.host.size() >= 2 && entry.host.front() == '[' && entry.host.back() == ']')
+    entry.host = entry.host.substr(1, entry.host.size() - 2);
+  if (entry.host.empty() || !otherwise) return std::nullopt;
+  entry.port = *otherwise;
+  return entry;
+}
 
 std::vector<NodeEntry> read_nodes(const Field& list) {
   const std::vector<Field> items = list.list("a list of {name, host, port}");

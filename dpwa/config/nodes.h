@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ class Field;
 
 // The lists `nodes` and `kvstore.servers`: names, endpoints and processors.
 std::vector<NodeEntry> read_nodes(const Field& list);
+// "HOST:PORT" or "[HOST]:PORT", or a host alone where there is `otherwise` a port, as an entry without
+// a name; none: it is no such text.
+std::optional<NodeEntry> parse_endpoint(const std::string& text,
+                                        std::optional<std::uint16_t> otherwise = std::nullopt);
 std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes);
 void print_nodes(YAML::Emitter& out, const std::vector<NodeEntry>& nodes);
 

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
+#include <utility>
 
-#include "dpwa/base/numbers.h"
 #include "dpwa/base/own_address.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/resolve_host.h"
@@ -53,25 +54,6 @@ std::string own_host(const Config& config) {
 
 }  // namespace
 
-NodeEntry endpoint_of(const std::string& text, std::uint16_t port) {
-  NodeEntry entry;
-  const auto colon = text.rfind(':');
-  const bool bare_ipv6 =
-      colon != std::string::npos && text.find(':') != colon && text.front() != '[';
-  const bool bracketed = text.ends_with(']');
-  if (colon == std::string::npos || bare_ipv6 || bracketed) {
-    entry.host = text;
-    entry.port = port;
-  } else {
-    entry.host = text.substr(0, colon);
-    entry.port = number_in<std::uint16_t>(text.substr(colon + 1)).value_or(0);
-  }
-  if (entry.host.size() >= 2 && entry.host.front() == '[' && entry.host.back() == ']')
-    entry.host = entry.host.substr(1, entry.host.size() - 2);
-  if (entry.host.empty()) entry.port = 0;
-  return entry;
-}
-
 std::vector<NodeEntry> read_seeds(const Field& list) {
   const std::string accepted = "HOST or HOST:PORT, such as train.default.svc or 10.0.0.1:24000";
   const std::vector<Field> items = list.list("a list of HOST or HOST:PORT");
@@ -79,11 +61,11 @@ std::vector<NodeEntry> read_seeds(const Field& list) {
   std::vector<NodeEntry> seeds;
   for (const Field& item : items) {
     const std::string text = item.text(accepted);
-    NodeEntry seed = endpoint_of(text, seed_port);
-    if (seed.port == 0 || seed.host.size() > 253 || !is_plain_text(seed.host) ||
-        seed.host.find(' ') != std::string::npos)
+    std::optional<NodeEntry> seed = parse_endpoint(text, seed_port);
+    if (!seed || seed->port == 0 || seed->host.size() > 253 || !is_plain_text(seed->host) ||
+        seed->host.find(' ') != std::string::npos)
       item.fail_type("the address of a node", accepted);
-    seeds.push_back(std::move(seed));
+    seeds.push_back(*std::move(seed));
   }
   return seeds;
 }

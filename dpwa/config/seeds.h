@@ -18,10 +18,6 @@ inline constexpr std::uint16_t seed_port = 24000;
 std::vector<NodeEntry> read_seeds(const Field& list);
 // "HOST:PORT" of each.
 std::vector<std::string> texts_of(const std::vector<NodeEntry>& seeds);
-// An address as the command line or the file writes it, "HOST:PORT", or "HOST" where `port` is not
-// 0. Port 0 in the result: it is none.
-NodeEntry endpoint_of(const std::string& text, std::uint16_t port = 0);
-
 // The hosts of the seeds as they are known now; a name that is not known yet is resolved again
 // later.
 void resolve_seeds(Config& config);

@@ -1,0 +1,43 @@
+#include "dpwa/observe/cluster_poller.h"
+
+#include <chrono>
+#include <string>
+
+#include "dpwa/base/thread_failure.h"
+#include "dpwa/base/thread_name.h"
+#include "dpwa/base/time.h"
+#include "dpwa/config/names.h"
+
+namespace dpwa::observe {
+
+ClusterPoller::ClusterPoller(Asking asking)
+    : asking_(std::move(asking)),
+      view_(asking_.config.cluster, std::string(config::name_of(asking_.config.backend))),
+      thread_(start_background_thread([this] {
+        name_thread("dpwa-poll");
+        run_or_end("the thread that asks the nodes", [this] { run(); });
+      })) {}
+
+ClusterPoller::~ClusterPoller() {
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void ClusterPoller::run() {
+  constexpr auto period = std::chrono::seconds(1);
+  while (true) {
+    const TimePoint next = std::chrono::steady_clock::now() + period;
+    ClusterStatus found = ask_all(asking_);
+    MutexLock lock(mutex_);
+    view_.add(std::move(found), static_cast<double>(wall_clock_us()) / 1e6);
+    while (!stopped_ && changed_.wait_until(lock, next)) {
+    }
+    if (stopped_) return;
+  }
+}
+
+}  // namespace dpwa::observe
