@@ -30,6 +30,7 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_process_commands(app, context);
   add_status_command(app, context);
   add_dashboard_command(app, context);
+  add_export_command(app, context);
 }
 
 int parse_and_run(int argc, const char* const* argv, std::ostream& out, std::ostream& err) {

@@ -30,6 +30,7 @@ void add_completion_command(CLI::App& parent, CommandContext& context);
 void add_keygen_command(CLI::App& parent, CommandContext& context);
 void add_process_commands(CLI::App& parent, CommandContext& context);  // node, kvserver
 void add_dashboard_command(CLI::App& parent, CommandContext& context);
+void add_export_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);
 
 }  // namespace dpwa::cli
