@@ -44,13 +44,17 @@ void ObservePort::listen() {
 }
 
 asio::awaitable<web::Response> ObservePort::answer(web::Request request) {
-  const bool health = request.path() == "/healthz";
-  if (auto refused = web::refusal(request, access_, health)) co_return std::move(*refused);
-  if (!health && request.path() != "/metrics")
-    co_return web::error_response(404, "not here; accepted: /healthz, /metrics");
+  const bool live = request.path() == "/healthz", ready = request.path() == "/readyz";
+  if (auto refused = web::refusal(request, access_, live || ready)) co_return std::move(*refused);
+  if (!live && !ready && request.path() != "/metrics")
+    co_return web::error_response(404, "not here; accepted: /healthz, /readyz, /metrics");
   const std::string text = co_await describe_();
   const auto status = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (health) co_return web::Response{.body = status.value("state", "unknown") + '\n'};
+  if (live || ready) {
+    const std::string state = status.value("state", "unknown");
+    const bool has_model = state != "joining" && state != "waiting" && state != "unknown";
+    co_return web::Response{.status = live || has_model ? 200U : 503U, .body = state + '\n'};
+  }
   const Measured measured{name_, status};
   co_return web::Response{.type = metrics_type, .body = metrics_text({&measured, 1})};
 }

@@ -91,6 +91,7 @@ class Processes(WithCluster):
         self.start_node()
         address = f"http://127.0.0.1:{self.observed}"
         self.assertEqual(get(f"{address}/healthz", token=""), (200, "waiting\n"))
+        self.assertEqual(get(f"{address}/readyz", token=""), (503, "waiting\n"))  # it has no model yet
         self.assertEqual(get(f"{address}/metrics", token="")[0], 401)
         self.assertEqual(get(f"{address}/metrics", Host="evil.example")[0], 403)
         self.assertEqual(get(f"{address}/else")[0], 404)
