@@ -18,8 +18,8 @@ class Field;
 
 // The lists `nodes` and `kvstore.servers`: names, endpoints and processors.
 std::vector<NodeEntry> read_nodes(const Field& list);
-// "HOST:PORT" or "[HOST]:PORT", or a host alone where there is `otherwise` a port, as an entry without
-// a name; none: it is no such text.
+// "HOST:PORT" or "[HOST]:PORT", or a host alone where there is `otherwise` a port, as an entry
+// without a name; none: it is no such text.
 std::optional<NodeEntry> parse_endpoint(const std::string& text,
                                         std::optional<std::uint16_t> otherwise = std::nullopt);
 std::vector<std::string> names_of(const std::vector<NodeEntry>& nodes);

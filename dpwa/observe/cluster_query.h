@@ -33,8 +33,8 @@ struct ClusterStatus {
   std::vector<NodeStatus> servers;
 };
 
-// Asks the nodes of the file, in its order, or those at its seeds, then those that joined, as the nodes of the file report
-// them; and the servers. Blocks for at most twice the timeout.
+// Asks the nodes of the file, in its order, or those at its seeds, then those that joined, as these
+// report them; and the servers. Blocks for at most twice the timeout.
 ClusterStatus ask_all(const Asking& asking);
 
 // What dpwa status --json prints.
