@@ -41,7 +41,8 @@ Connector connector_of(std::shared_ptr<const Engine> engine) {
       [engine](const GroupOptions& options, const std::shared_ptr<group::SharedEntries>& entries) {
         c10::intrusive_ptr<c10d::Store> store;
         if (!engine->has_members())
-          store = c10::make_intrusive<SessionStore>(entries, options, options.stop);
+          store = c10::make_intrusive<SessionStore>(
+              std::make_shared<Meeting>(entries, options, options.stop), options.form_timeout);
         return ProcessGroup::form(engine, store, options);
       }};
 }

@@ -22,6 +22,7 @@
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
+#include "dpwa/rules/compared_steps.h"
 
 namespace dpwa::collective {
 namespace {

@@ -3,20 +3,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace dpwa {
-
-// Whether members that must have equal weights compare them at this step, counted from 0: what
-// differs from the start on is found at once, and what differs later in a hundred steps.
-constexpr bool compares_weights_at(std::uint64_t step) {
-  constexpr std::uint64_t usual = 100;
-  return step % usual == 0 || (step < usual && std::has_single_bit(step));
-}
 
 // The checksum of the values of all tensors, which are dense.
 std::uint32_t checksum_of(const std::vector<at::Tensor>& tensors);

@@ -18,6 +18,7 @@
 #include "dpwa/base/on_exit.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/log/log.h"
+#include "dpwa/rules/compared_steps.h"
 
 namespace dpwa {
 namespace {

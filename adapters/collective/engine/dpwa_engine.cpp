@@ -9,6 +9,7 @@
 
 #include "adapters/collective/engine/dpwa_group.h"
 #include "adapters/collective/engine/engine.h"
+#include "dpwa/collective/meeting.h"
 #include "dpwa/collectives/form_group.h"
 
 namespace dpwa::collective::dpwa_engine {
@@ -33,22 +34,13 @@ class DpwaEngine final : public Engine {
 
   Connection form(const c10::intrusive_ptr<c10d::Store>& store,
                   const GroupOptions& options) const override {
-    collectives::GroupTerms terms;
-    terms.rank = options.rank;
-    terms.group = options.members ^ options.epoch;
-    terms.own_address = options.own_address;
-    terms.security = options.security;
-    terms.names = options.names;
-    terms.same_host = options.same_host;
-    terms.limit = options.form_timeout;
-    terms.stop = options.stop;
     const auto told = std::make_shared<std::atomic<bool>>(false);
     const auto on_broken = [told, then = options.on_broken] {
       if (!told->exchange(true) && then) then();
     };
-    terms.on_broken = on_broken;
-    terms.exchange = [&](const std::string& own) { return exchange(*store, options, own); };
-    auto formed = collectives::form_group(terms);
+    auto formed = collectives::form_group(terms_of(options, on_broken, [&](const std::string& own) {
+      return exchange(*store, options, own);
+    }));
     formed.group->set_timeout(options.timeout);
     auto backend = c10::make_intrusive<DpwaGroup>(std::move(formed.group),
                                                   std::move(formed.allocate), on_broken);

@@ -46,7 +46,7 @@ DpwaGroup::DpwaGroup(std::unique_ptr<Group> group, Allocate allocate,
     : Backend(group->rank(), group->size()),
       group_(std::move(group)),
       allocate_(std::move(allocate)),
-      queue_(std::make_shared<OperationQueue>()),
+      queue_(std::make_shared<collectives::OperationQueue>()),
       on_broken_(std::move(on_broken)) {}
 
 DpwaGroup::~DpwaGroup() {

@@ -13,8 +13,8 @@
 #include "adapters/collective/engine/device_staging.h"
 #include "adapters/collective/engine/dpwa_work.h"
 #include "adapters/collective/engine/group_tensors.h"
-#include "adapters/collective/engine/operation_queue.h"
 #include "dpwa/collectives/group.h"
+#include "dpwa/collectives/operation_queue.h"
 
 namespace dpwa::collective {
 
@@ -83,7 +83,7 @@ class DpwaGroup final : public c10d::Backend {
   const std::unique_ptr<collectives::Group> group_;
   const Allocate allocate_;
   std::shared_ptr<DeviceStaging> staging_;  // from the first operation on a device on
-  const std::shared_ptr<OperationQueue> queue_;
+  const std::shared_ptr<collectives::OperationQueue> queue_;
   const std::function<void()> on_broken_;
   std::atomic<bool> left_ = false;
 };

@@ -10,8 +10,8 @@
 
 #include "adapters/collective/engine/device_staging.h"
 #include "adapters/collective/engine/group_tensors.h"
-#include "adapters/collective/engine/operation_queue.h"
 #include "dpwa/collectives/group.h"
+#include "dpwa/collectives/operation_queue.h"
 
 namespace dpwa::collective {
 
@@ -20,7 +20,7 @@ class DpwaWork final : public c10d::Work {
  public:
   using Perform = std::function<void(collectives::Group&)>;
 
-  class Task final : public Operation {
+  class Task final : public collectives::Operation {
    public:
     Task(c10::intrusive_ptr<DpwaWork> work, collectives::Group& group, Perform perform)
         : work_(std::move(work)), group_(group), perform_(std::move(perform)) {}
@@ -41,8 +41,8 @@ class DpwaWork final : public c10d::Work {
   DpwaWork(int rank, c10d::OpType type, Tensors results, StagedTensors staged = {})
       : Work(rank, type), results_(std::move(results)), staged_(std::move(staged)) {}
 
-  void begins_as(const std::shared_ptr<OperationQueue>& queue,
-                 const std::shared_ptr<Operation>& task) {
+  void begins_as(const std::shared_ptr<collectives::OperationQueue>& queue,
+                 const std::shared_ptr<collectives::Operation>& task) {
     queue_ = queue;
     task_ = task;
   }
@@ -107,8 +107,8 @@ class DpwaWork final : public c10d::Work {
 
   const Tensors results_;
   const StagedTensors staged_;
-  std::shared_ptr<OperationQueue> queue_;
-  std::shared_ptr<Operation> task_;
+  std::shared_ptr<collectives::OperationQueue> queue_;
+  std::shared_ptr<collectives::Operation> task_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
   bool told_ = false;  // the future, of the end
 };

@@ -60,11 +60,6 @@ struct EngineSupport {
   std::string absent;  // why this build has none; empty: it has one
 };
 
-// The key of the store under which a rank says how it is reached: nobody else may set it.
-inline std::string invitation_of(int rank) {
-  return "invitation/" + std::to_string(rank);
-}
-
 // Every engine that dpwa knows, and whether this build has it.
 std::vector<EngineSupport> known_engines();
 

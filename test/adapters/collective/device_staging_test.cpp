@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "adapters/collective/engine/dpwa_work.h"
-#include "adapters/collective/engine/operation_queue.h"
+#include "dpwa/collectives/operation_queue.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/fake_accelerator.h"
 
@@ -49,7 +49,7 @@ class Doubling final : public collectives::Group {
 
 // An all-reduce of such a tensor, as the queue performs it.
 c10::intrusive_ptr<c10d::Work> doubled(collectives::Group& group,
-                                       const std::shared_ptr<OperationQueue>& queue,
+                                       const std::shared_ptr<collectives::OperationQueue>& queue,
                                        const at::Tensor& tensor, const StagedTensors& staged) {
   auto work = c10::make_intrusive<DpwaWork>(0, c10d::OpType::ALLREDUCE, Tensors{tensor}, staged);
   const auto task =
@@ -111,7 +111,7 @@ TEST_CASE("who waits for an operation on a device goes on, and the work after it
   FakeAccelerator device;
   Memory memory;
   Doubling group;
-  const auto queue = std::make_shared<OperationQueue>();
+  const auto queue = std::make_shared<collectives::OperationQueue>();
   const at::Tensor tensor = at::ones({8});
   const auto staging = memory.staging();
   const auto work =

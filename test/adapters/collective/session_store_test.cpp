@@ -3,9 +3,6 @@
 #include <ATen/ops/full.h>
 #include <doctest/doctest.h>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -13,62 +10,26 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "adapters/collective/engine/operations.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/eventually.h"
+#include "test/support/meeting_members.h"
 
-// Members whose entries reach the others over a queue in place of connections.
 namespace dpwa::collective {
 namespace {
 
 using namespace std::chrono_literals;
-using group::SharedEntries;
 
-class Members {
- public:
-  explicit Members(std::size_t count) {
-    for (std::size_t rank = 0; rank < count; ++rank) {
-      names_.push_back("w" + std::to_string(rank + 1));
-      entries_.push_back(std::make_shared<SharedEntries>([this, rank](const members::Entry& entry) {
-        boost::asio::post(way_, [this, rank, entry] {
-          for (std::size_t other = 0; other < entries_.size(); ++other) {
-            if (other != rank) entries_[other]->receive({names_[rank], 1, 1}, entry);
-          }
-        });
-      }));
-    }
-  }
-  ~Members() {
-    work_.reset();
-    carrier_.join();
-  }
+struct Members : test::MeetingMembers {
+  using MeetingMembers::MeetingMembers;
 
-  GroupOptions options(std::size_t rank) const {
-    GroupOptions options;
-    options.rank = static_cast<int>(rank);
-    options.size = static_cast<int>(names_.size());
-    options.names = names_;
-    options.members = 7;
-    options.form_timeout = 20s;
-    return options;
-  }
   c10::intrusive_ptr<SessionStore> store(std::size_t rank, std::chrono::milliseconds limit = 20s,
                                          const std::stop_token& stop = {}) const {
-    GroupOptions all = options(rank);
-    all.form_timeout = limit;
-    return c10::make_intrusive<SessionStore>(entries_[rank], all, stop);
+    return c10::make_intrusive<SessionStore>(
+        std::make_shared<Meeting>(entries(rank), options(rank), stop), limit);
   }
-
- private:
-  boost::asio::io_context way_;
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_{
-      way_.get_executor()};
-  std::vector<std::string> names_;
-  std::vector<std::shared_ptr<SharedEntries>> entries_;
-  std::thread carrier_{[this] { way_.run(); }};
 };
 
 std::string failure_of(const std::function<void()>& call) {

@@ -10,7 +10,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
 
-namespace dpwa::collective {
+namespace dpwa::collectives {
 
 // One operation of a group, which ends once. Any thread.
 class Operation {
@@ -79,4 +79,4 @@ class OperationQueue {
   std::thread thread_;
 };
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::collectives

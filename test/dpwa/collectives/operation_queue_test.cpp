@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/operation_queue.h"
+#include "dpwa/collectives/operation_queue.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "test/support/eventually.h"
 
-namespace dpwa::collective {
+namespace dpwa::collectives {
 namespace {
 
 // What was performed, in this order.
@@ -147,4 +147,4 @@ TEST_CASE("a wait has an end where the operation has none") {
   CHECK(operation->has_ended());
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::collectives

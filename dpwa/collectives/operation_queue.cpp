@@ -1,4 +1,4 @@
-#include "adapters/collective/engine/operation_queue.h"
+#include "dpwa/collectives/operation_queue.h"
 
 #include <chrono>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
 
-namespace dpwa::collective {
+namespace dpwa::collectives {
 namespace {
 
 using SteadyClock = std::chrono::steady_clock;
@@ -193,4 +193,4 @@ void OperationQueue::work() {
   }
 }
 
-}  // namespace dpwa::collective
+}  // namespace dpwa::collectives

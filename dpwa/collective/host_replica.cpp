@@ -1,0 +1,175 @@
+#include "dpwa/collective/host_replica.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "dpwa/base/checksum.h"
+#include "dpwa/collective/agreement.h"
+#include "dpwa/collective/bytes_group.h"
+#include "dpwa/rules/compared_steps.h"
+
+namespace dpwa::collective {
+namespace {
+
+const BytesGroup& bytes_group(const StepGroup& group) {
+  return static_cast<const BytesGroup&>(group);
+}
+
+// "float32 [3, 4]"
+std::string form_of(const TensorSpec& tensor) {
+  std::string axes;
+  for (const std::uint64_t size : tensor.shape)
+    axes += (axes.empty() ? "" : ", ") + std::to_string(size);
+  return std::string(name_of(tensor.dtype)) + " [" + axes + "]" +
+         (tensor.rule == BlendRule::carry ? ", not trained" : "");
+}
+
+// Those that are trained, or those of floating-point numbers that are not.
+std::vector<std::size_t> places_of(const Manifest& manifest, const std::vector<bool>& trained,
+                                   bool wanted) {
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < trained.size(); ++i)
+    if (trained[i] == wanted && manifest.tensors()[i].rule == BlendRule::interpolate)
+      places.push_back(i);
+  return places;
+}
+
+std::span<std::byte> memory_of(const Manifest& manifest, std::span<std::byte> memory,
+                               std::size_t tensor) {
+  return memory.subspan(manifest.offset_of(tensor), manifest.tensors()[tensor].bytes());
+}
+
+std::vector<SharedBuffers::Place> buffers_of(const Manifest& manifest, std::span<std::byte> memory,
+                                             const std::vector<bool>& trained) {
+  std::vector<SharedBuffers::Place> buffers;
+  for (const std::size_t i : places_of(manifest, trained, false))
+    buffers.push_back({manifest.tensors()[i].dtype, memory_of(manifest, memory, i)});
+  return buffers;
+}
+
+}  // namespace
+
+HostReplica::HostReplica(const CollectiveConfig& config, const Manifest& manifest,
+                         std::span<std::byte> memory, const std::vector<bool>& trained,
+                         GradientSource& source)
+    : config_(config),
+      manifest_(manifest),
+      memory_(memory),
+      source_(source),
+      buffers_(buffers_of(manifest, memory, trained), config.average_buffers) {
+  for (const std::size_t i : places_of(manifest, trained, true)) {
+    parameters_.push_back(manifest.tensors()[i]);
+    values_.push_back(memory_of(manifest, memory, i));
+  }
+  used_.resize(parameters_.size());
+}
+
+std::optional<double> HostReplica::begin_gradient(std::size_t parameter) {
+  if (!exchange_) return std::nullopt;
+  if (exchange_->has_begun() && exchange_->has(parameter))
+    throw std::logic_error(
+        "a second backward pass before step(): its gradients would be added to those that have "
+        "left; accepted: step() of the node in place of that of the optimizer, and accumulate() "
+        "around all but the last pass of a step");
+  used_[parameter] = true;
+  if (accumulating_) return std::nullopt;
+  if (!exchange_->has_begun()) exchange_->begin(samples_);
+  return exchange_->weight();
+}
+
+std::shared_ptr<std::byte> HostReplica::place(std::size_t parameter) const {
+  return exchange_ ? exchange_->place(parameter) : nullptr;
+}
+
+void HostReplica::break_off() {
+  const MutexLock lock(mutex_);
+  if (group_ != nullptr) group_->break_off(-1);
+}
+
+std::vector<Signature::Entry> HostReplica::tensors() const {
+  std::vector<Signature::Entry> entries;
+  for (const TensorSpec& tensor : manifest_.tensors())
+    entries.push_back({tensor.name, form_of(tensor)});
+  return entries;
+}
+
+void HostReplica::broadcast_model(const StepGroup& group, int source) {
+  broadcast(group, "the model", "uint8 [" + std::to_string(memory_.size()) + "]", memory_, source);
+}
+
+// Through sums of all members, so that the bits are the same.
+void HostReplica::average_model(const StepGroup& group, const std::vector<bool>& averaged) {
+  const bool counts = averaged[static_cast<std::size_t>(group.rank())];
+  const auto number = static_cast<double>(std::ranges::count(averaged, true));
+  const BytesGroup& members = bytes_group(group);
+  for (const Region& region : manifest_.regions()) {
+    if (!is_floating_point(region.dtype)) continue;
+    const auto memory = memory_.subspan(region.offset, region.bytes);
+    if (!counts) std::ranges::fill(memory, std::byte{0});
+    if (auto failure = members.wait(members.begin_sum(memory, region.dtype),
+                                    "averaging the weights of those that trained apart"))
+      throw CollectiveError(*failure);
+    scale(region.dtype, memory, 1 / number);
+  }
+}
+
+void HostReplica::enter(const StepGroup& group, WaitWords waits) {
+  waits_ = std::move(waits);
+  exchange_ =
+      std::make_unique<GradientExchange>(parameters_, bytes_group(group), config_.bucket_bytes);
+  used_.assign(parameters_.size(), false);
+  ++groups_;
+  const MutexLock lock(mutex_);
+  group_ = &bytes_group(group);
+}
+
+void HostReplica::drop() {
+  exchange_.reset();
+  const MutexLock lock(mutex_);
+  group_ = nullptr;
+}
+
+StepResult HostReplica::exchange() {
+  if (exchange_->has_begun()) return end(/*joined=*/false);
+  return contribute(/*joined=*/false, used_);
+}
+
+StepResult HostReplica::contribute(bool joined, const std::vector<bool>& used) {
+  std::vector<std::size_t> given;
+  for (std::size_t i = 0; i < used.size(); ++i)
+    if (used[i]) given.push_back(i);
+  if (given.empty()) {
+    source_.clear();
+    exchange_->begin(0);
+  } else {
+    exchange_->begin(samples_);
+    source_.give(given, exchange_->weight());
+    for (const std::size_t i : given) exchange_->add(i);
+  }
+  used_ = used;
+  used_.resize(parameters_.size());
+  return end(joined);
+}
+
+StepResult HostReplica::end(bool joined) {
+  OwnStep own{.joined = joined, .stopping = stopping_, .note = note_, .weights = {}};
+  // One that has joined makes no steps any more.
+  if (!joined && compares_weights_at(exchange_->steps())) own.weights = weights();
+  StepResult result = exchange_->end(own, used_, buffers_, waits_);
+  last_used_ = std::exchange(used_, std::vector<bool>(parameters_.size()));
+  if (result.error) return result;
+  std::vector<std::size_t> taken;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (exchange_->is_used(i)) taken.push_back(i);
+  source_.take(taken, exchange_->divisor());
+  return result;
+}
+
+std::uint32_t HostReplica::weights() const {
+  Crc32c sum;
+  for (const auto& values : values_) sum.update(values);
+  return sum.value();
+}
+
+}  // namespace dpwa::collective
