@@ -1,13 +1,14 @@
 // dpwa._core: what the Python package needs of the torch-free core. Lists of plain values in and
 // out; the package makes classes and words of them.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,13 +17,18 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/checksum.h"
 #include "dpwa/base/version.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/node_threads.h"
+#include "dpwa/launch/nodes.h"
+#include "dpwa/launch/place.h"
 #include "dpwa/log/log.h"
+#include "dpwa/parallel/shares.h"
 #include "dpwa/snapshot/manifest.h"
-#include "python/core/patient_call.h"
+#include "python/core/bindings.h"
+#include "python/core/collective_trainer.h"
 #include "python/core/trainer.h"
 
 namespace nb = nanobind;
@@ -33,7 +39,8 @@ namespace {
 using Released = nb::call_guard<nb::gil_scoped_release>;
 // Name, dtype, rule, shape.
 using Tensor = std::tuple<std::string, std::string, std::string, std::vector<std::uint64_t>>;
-using State = std::tuple<double, std::uint64_t, std::uint64_t>;
+// The clock, and what the back end keeps beside it.
+using State = std::tuple<double, std::map<std::string, std::uint64_t>>;
 
 DType dtype_named(const std::string& name) {
   for (int value = 1; value <= static_cast<int>(DType::boolean); ++value)
@@ -48,51 +55,36 @@ BlendRule rule_named(const std::string& name) {
   throw std::invalid_argument("rule '" + name + "'; accepted: interpolate, maximum, carry");
 }
 
-std::shared_ptr<Trainer> make_trainer(const Config& config, const std::vector<Tensor>& tensors,
-                                      unsigned threads) {
+// `trained`: by tensor.
+nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors,
+                        const std::vector<bool>& trained, unsigned threads) {
   std::vector<TensorSpec> specs;
   for (const auto& [name, dtype, rule, shape] : tensors)
     specs.push_back({name, dtype_named(dtype), rule_named(rule), shape});
-  return std::make_shared<Trainer>(config, std::move(specs), threads);
-}
-
-// Of a node whose program has been interrupted: nobody hears of an error.
-void leave(Trainer& trainer) {
-  try {
-    trainer.leave();
-  } catch (const std::exception&) {
-    // It was not there yet.
+  switch (config.backend) {
+    case Backend::gossip:
+    case Backend::null:
+      return nb::cast(
+          std::shared_ptr<Trainer>(make_gossip_trainer(config, std::move(specs), threads)));
+    case Backend::collective:
+      return nb::cast(
+          std::make_shared<CollectiveTrainer>(config, std::move(specs), trained, threads));
+    case Backend::kvstore:
+      break;
   }
+  fail_at_key(config, "backend",
+              "'kvstore' is not in the Python package; accepted there: gossip, collective, null");
 }
 
-nb::dict words_of(const StepReport& report) {
-  nb::dict words;
-  const auto outcome = to_string(report.outcome);
-  words["outcome"] = nb::str(outcome.data(), outcome.size());
-  words["peer"] = report.peer;
-  words["factor"] = report.factor;
-  words["staleness"] = report.staleness;
-  words["distance"] = report.distance;
-  words["clipped"] = report.clipped;
-  words["refused"] = report.refused;
-  words["bytes"] = report.bytes;
-  words["waited"] = std::chrono::duration<double>(report.waited).count();
-  words["clock"] = report.clock;
-  words["block"] = report.block;
-  words["blocks"] = report.blocks;
-  words["same_host"] = report.same_host;
-  words["pulls_ok"] = report.pulls_ok;
-  words["pulls_failed"] = report.pulls_failed;
-  return words;
-}
-
-nb::dict words_of(const FinishReport& report) {
-  nb::dict words;
-  words["averaged"] = report.averaged;
-  words["participants"] = report.participants;
-  words["distance_to_average"] = report.distance_to_average;
-  words["enough"] = report.enough;
-  return words;
+// Without a name: ranks count the nodes of the file, which has to list them.
+void place_of_launcher(Config& config) {
+  const auto place = launch::find_place(launch::launcher_environment());
+  if (!place) return;
+  if (config.nodes.empty())
+    fail_at_key(config, "nodes",
+                "missing; the Python package takes a rank of " + place->launcher +
+                    ", and no nodes; accepted: nodes in the order of the ranks");
+  config.self = launch::name_in_file(config, *place);
 }
 
 void add_errors(nb::module_& module) {
@@ -117,24 +109,17 @@ void add_config(nb::module_& module) {
   module.def(
       "load_config",
       [](const std::string& file, const std::string& name, const std::vector<std::string>& join) {
-        return load_config(file, name, join);
+        return load_config(file, name, join, &place_of_launcher);
       },
       nb::arg("file"), nb::arg("name"), nb::arg("join"), Released());
 }
 
 void add_trainer(nb::module_& module) {
   nb::class_<Trainer>(module, "Trainer")
-      .def(nb::new_(&make_trainer), nb::arg("config"), nb::arg("tensors"), nb::arg("threads"))
       .def("memory",
            [](const std::shared_ptr<Trainer>& trainer) {
-             auto owner = std::make_unique<std::shared_ptr<Trainer>>(trainer);
-             const nb::capsule capsule(owner.get(), [](void* held) noexcept {
-               delete static_cast<std::shared_ptr<Trainer>*>(held);
-             });
-             static_cast<void>(owner.release());
              const auto bytes = trainer->memory();
-             return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(bytes.data(), {bytes.size()},
-                                                                      capsule);
+             return bytes_of({trainer, bytes.data()}, bytes.size());
            })
       .def("offsets",
            [](const Trainer& trainer) {
@@ -147,12 +132,17 @@ void add_trainer(nb::module_& module) {
       .def("require_same", &Trainer::require_same)
       .def("restore",
            [](Trainer& trainer, const State& state) {
-             trainer.restore({std::get<0>(state), std::get<1>(state), std::get<2>(state)});
+             trainer.restore({std::get<0>(state), std::get<1>(state)});
            })
       .def("start",
            [](const std::shared_ptr<Trainer>& trainer) {
-             patient_call<void>([trainer] { trainer->start(); }, [trainer] { leave(*trainer); });
+             patiently<void>(trainer, [&trainer = *trainer] { trainer.start(); });
            })
+      .def_prop_ro("place",
+                   [](const Trainer& trainer) {
+                     const Place place = trainer.place();
+                     return std::tuple(place.rank, place.size);
+                   })
       .def("update_send", &Trainer::update_send, Released())
       .def("update_wait",
            [](Trainer& trainer, std::optional<double> loss) {
@@ -165,16 +155,34 @@ void add_trainer(nb::module_& module) {
            })
       .def("resume_state",
            [](const Trainer& trainer) {
-             const GossipState state = trainer.resume_state();
-             return State(state.clock, state.lineage, state.incarnation);
+             const ResumeState state = trainer.resume_state();
+             return State(state.clock, state.own);
            })
       .def("reload", &Trainer::reload, Released())
       .def("finish",
            [](const std::shared_ptr<Trainer>& trainer) {
-             return words_of(patient_call<FinishReport>([trainer] { return trainer->finish(); },
-                                                        [trainer] { leave(*trainer); }));
+             return words_of(patiently<FinishReport>(
+                 trainer, [&trainer = *trainer] { return trainer.finish(); }));
            })
-      .def("leave", &Trainer::leave, Released());
+      .def("leave", &Trainer::leave, Released())
+      .def_prop_ro("given_up", [](Trainer& trainer) { return trainer.program().has_given_up(); });
+}
+
+void add_data(nb::module_& module) {
+  nb::class_<SharedCursor>(module, "SharedCursor")
+      .def(nb::init<std::uint64_t, std::uint64_t, std::uint64_t>(), nb::arg("batch"),
+           nb::arg("end"), nb::arg("least"))
+      .def_prop_ro("position", &SharedCursor::position)
+      .def_prop_ro("end", &SharedCursor::end)
+      .def("seek", &SharedCursor::seek)
+      .def("advance", &SharedCursor::advance)
+      .def("part", [](const SharedCursor& cursor, std::uint64_t rank, std::uint64_t size) {
+        const ItemRange part = cursor.part(rank, size);
+        return std::tuple(part.from, part.count);
+      });
+  module.def("crc32c", [](const nb::bytes& data) {
+    return crc32c({static_cast<const std::byte*>(data.data()), data.size()});
+  });
 }
 
 }  // namespace
@@ -187,6 +195,10 @@ NB_MODULE(_core, module) {
   add_errors(module);
   add_config(module);
   add_trainer(module);
+  add_collective(module);
+  module.def("make_trainer", &make_trainer, nb::arg("config"), nb::arg("tensors"),
+             nb::arg("trained"), nb::arg("threads"));
+  add_data(module);
   module.def("warn",
              [](const std::string& text) { dpwa::log(dpwa::LogLevel::warn, "adapter", text); });
 }

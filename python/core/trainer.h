@@ -2,8 +2,7 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,49 +10,68 @@
 #include <vector>
 
 #include "dpwa/config/config.h"
-#include "dpwa/gossip/gossip_session.h"
+#include "dpwa/config/place.h"
+#include "dpwa/rules/resume_state.h"
+#include "dpwa/rules/step_report.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
+#include "python/core/program_thread.h"
 
 namespace dpwa::python {
 
-// A Python program as a node: the flat memory of its parameters, and the session that exchanges
-// them. Backends gossip, embedded or attached to a node process, and null. One thread at a time;
-// none of its calls needs the interpreter.
+// A Python program as a node, under one back end: the flat memory of its parameters, and what
+// exchanges them. The calls are those of Adapter (adapters/adapter.h). One thread at a time; none
+// of its calls needs the interpreter.
+//
+// In a process that was forked from the one that made it nothing is ended: its threads are not
+// there.
 class Trainer {
  public:
-  // Opens the log of the cluster file unless the process has one open. `threads` may share a pass
-  // over the memory. Throws ConfigError for a back end that is not there, and std::invalid_argument
-  // that names the tensor for one that cannot be shared.
-  Trainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads);
-  // In a process that was forked from the one that made it nothing is ended: its threads are not
-  // there.
-  ~Trainer();
+  virtual ~Trainer() = default;
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
+  const Config& config() const { return config_; }
+  const Manifest& manifest() const { return manifest_; }
   // total_bytes() of the manifest, zeroed.
-  std::span<std::byte> memory() const;
-  const Manifest& manifest() const;
+  std::span<std::byte> memory() { return memory_.bytes(); }
+  // In which calls that may wait for others are made.
+  ProgramThread& program() { return *program_; }
 
-  // As those of Adapter (adapters/adapter.h), before start().
-  void mark(const std::string& what, const std::string& value);
-  void require_same(const std::string& what, const std::string& value);
-  void restore(const GossipState& state);
+  virtual void mark(const std::string& what, const std::string& value) = 0;
+  virtual void require_same(const std::string& what, const std::string& value) = 0;
+  virtual void restore(const ResumeState& state) = 0;
+  virtual void start() = 0;
+  virtual Place place() const = 0;
+  virtual void update_send(double loss) = 0;
+  virtual StepReport update_wait(std::optional<double> loss) = 0;
+  virtual ResumeState resume_state() const = 0;
+  virtual void reload(const Config& fresh) = 0;
+  virtual FinishReport finish() = 0;
+  virtual void leave() = 0;
+  // Ends a wait for other nodes soon: the program has given up. Any thread.
+  virtual void break_off() = 0;
 
-  void start();
-  void update_send(double loss);
-  StepReport update_wait(std::optional<double> loss);
-  GossipState resume_state() const;
-  void reload(const Config& fresh);
-  FinishReport finish();
-  void leave();
+ protected:
+  // Opens the log of the cluster file unless the process has one open. Throws
+  // std::invalid_argument that names a tensor that cannot be shared.
+  Trainer(const Config& config, std::vector<TensorSpec> tensors);
+
+  bool is_forked() const;
+  void require_own_process() const;  // throws std::logic_error
+
+  Config config_;
+  Manifest manifest_;
+  AlignedBuffer memory_;
 
  private:
-  struct Parts;
-  Parts& own() const;  // throws std::logic_error in a forked process
-
   const pid_t process_;
-  std::unique_ptr<Parts> parts_;
+  const std::shared_ptr<ProgramThread> program_ = std::make_shared<ProgramThread>();
 };
+
+// Back ends gossip, embedded or attached to a node process, and null. `threads` may share a pass
+// over the memory.
+std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
+                                             unsigned threads);
 
 }  // namespace dpwa::python

@@ -8,7 +8,7 @@
             loss.backward()
             report = node.step(optimizer, loss)
 
-`attach_arrays` does the same for NumPy and JAX. This version has the back ends `gossip` and `null`.
+`attach_arrays` does the same for NumPy and JAX. This version has the back ends `gossip`, `collective` and `null`.
 """
 
 from dpwa._core import ConfigError, Error, ModelError, UsageError, version as __version__

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from dpwa import _core
+from dpwa.gradients import ArrayGradients, ProgramUpdate
 from dpwa.node import Node, number
 from dpwa.reports import StepReport
 
@@ -33,7 +34,9 @@ class ArraysNode(Node):
     def __init__(self, arrays: Mapping[str, Any], file: str | PathLike[str], name: str | None, join: Sequence[str],
                  threads: int | None) -> None:  # fmt: skip
         given = {key: np.asarray(value) for key, value in arrays.items()}
-        super().__init__(file, name, join, threads, [described(key, value) for key, value in given.items()])
+        tensors = [described(key, value) for key, value in given.items()]
+        trained = [rule == "interpolate" for _, _, rule, _ in tensors]
+        super().__init__(file, name, join, threads, tensors, trained)
         memory = self._core.memory()
         self.values: dict[str, np.ndarray[Any, Any]] = {}
         for (key, value), offset in zip(given.items(), self._core.offsets()):
@@ -42,6 +45,11 @@ class ArraysNode(Node):
         self._own = {key: value for key, value in arrays.items() if isinstance(value, np.ndarray)
                      and value.flags.writeable}  # fmt: skip
         self._set(given)
+        self._gradients: ArrayGradients | None = None
+        if self._averages:
+            self._gradients = ArrayGradients(
+                self._core, {key: value for (key, value), is_one in zip(self.values.items(), trained) if is_one}
+            )
 
     def _set(self, values: Mapping[str, Any]) -> None:
         if values.keys() != self.values.keys():
@@ -59,20 +67,52 @@ class ArraysNode(Node):
         for key, array in self._own.items():
             array[...] = self.values[key]
 
-    def step(self, loss: float | None = None, values: Mapping[str, Any] | None = None) -> StepReport:
-        """After a step of the program: publishes the arrays, and blends what has arrived into them.
+    def step(self, loss: float | None = None, values: Mapping[str, Any] | None = None, *,
+             gradients: Mapping[str, Any] | None = None,
+             update: Callable[[Mapping[str, Any]], Mapping[str, Any] | None] | None = None) -> StepReport:  # fmt: skip
+        """A step, under every back end: update(gradients) makes that of the program, with the means of the gradients
+        over all nodes where the back end averages them (by name, with the shapes of the arrays). It writes into the
+        arrays of NumPy, or returns all arrays as they are now, where they cannot be written (JAX): go on with
+        node.values then. Where this node takes over the state of another one, update() is not called.
 
-        Writable arrays of NumPy are read and written in place. Others cannot be: pass all as they are now as `values`,
-        and go on with node.values.
+        Without gradients, after a step that the program has made by itself, back ends that average none publish the
+        arrays, or `values`, and blend what has arrived into them.
         """
         self._must_run("step()")
+        if (gradients is None) != (update is None):
+            raise _core.UsageError("step(): gradients and update come together")
         if self._phase == "left":
+            if gradients is not None and update is not None:
+                self._update(update, gradients)
+                self._give_back()
             return self._wait_for(None)
+        if values is not None:
+            self._set(values)
+        else:
+            self._take_in()
+        report = self._averaged_step(loss, gradients, update) if self._gradients else None
+        if report is None:
+            self._core.update_send(number(loss))
+            if gradients is not None and update is not None:
+                self._update(update, gradients)
+            report = self._wait_for(None)
+        self._give_back()
+        return report
+
+    def _averaged_step(self, loss: float | None, gradients: Mapping[str, Any] | None, update: Any) -> StepReport:
+        if gradients is None or self._gradients is None:
+            raise _core.UsageError(f"step() under backend {self._config.backend}: it averages gradients; accepted: "
+                                   "step(loss, gradients=..., update=...)")  # fmt: skip
+        averaged = self._gradients
+        averaged.set(gradients)
+        state = ProgramUpdate(lambda: self._update(update, averaged.means))
+        with self._waiting():
+            return self._report(self._core.step(state, number(loss), False))
+
+    def _update(self, update: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
+                gradients: Mapping[str, Any]) -> None:  # fmt: skip
+        values = update(gradients)
         if values is None:
             self._take_in()
         else:
             self._set(values)
-        self._core.update_send(number(loss))
-        report = self._wait_for(None)
-        self._give_back()
-        return report

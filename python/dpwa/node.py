@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any
+
+import numpy as np
 
 from dpwa import _core
 from dpwa.reports import FinishReport, StepReport
@@ -26,9 +29,10 @@ class Node:
     by the process that made it: workers of a DataLoader may be forked from it."""
 
     def __init__(self, file: str | PathLike[str], name: str | None, join: Sequence[str], threads: int | None,
-                 tensors: Tensors) -> None:  # fmt: skip
+                 tensors: Tensors, trained: list[bool]) -> None:  # fmt: skip
         self._config = _core.load_config(fspath(file), name or "", list(join))
-        self._core = _core.Trainer(self._config, tensors, threads or self._config.threads)
+        self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads)
+        self._averages = self._config.backend == "collective"  # gradients, over all nodes
         self._phase = "made"
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
@@ -40,13 +44,14 @@ class Node:
 
     @property
     def rank(self) -> int:
-        """The position of this node in the cluster file."""
-        return int(self._config.rank)
+        """Of this node among those that make the next step: its position in the cluster file, unless nodes step
+        together and some are gone. Changes only in step()."""
+        return int(self._core.place[0])
 
     @property
     def size(self) -> int:
-        """The number of nodes in the cluster file."""
-        return int(self._config.size)
+        """The number of these nodes."""
+        return int(self._core.place[1])
 
     @property
     def threads(self) -> int:
@@ -54,7 +59,8 @@ class Node:
         return int(self._config.threads)
 
     def require_same(self, what: str, value: object) -> None:
-        """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on."""
+        """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on; under
+        collective start() fails on all of them."""
         self._must_be("made", "require_same()")
         self._core.require_same(what, str(value))
 
@@ -63,11 +69,23 @@ class Node:
         self._must_be("made", "mark_model()")
         self._core.mark(what, str(value))
 
+    def share(self, state: Any) -> None:
+        """Before start(): a small array of NumPy or tensor in host memory with what the program knows in common with
+        the others where they step together, such as its position in the data. The program advances it before step();
+        a node that joins later takes it over."""
+        self._must_be("made", "share()")
+        array = np.asarray(state)
+        if not (array.flags.c_contiguous and array.flags.writeable):
+            raise _core.UsageError("share() of an array that is not contiguous, or not to be written")
+        self._shared = array.reshape(-1).view(np.uint8)  # the core writes into it
+        if self._averages:
+            self._core.share(f"{array.dtype} [{', '.join(str(size) for size in array.shape)}]", self._shared)
+
     def start(self) -> None:
-        """Joins the network and brings the parameters to common weights. Bounded by gossip.start_wait_ms."""
+        """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end."""
         self._must_be("made", "start()")
-        self._phase = "between steps"
         self._take_in()
+        self._phase = "between steps"
         try:
             self._core.start()
         except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
@@ -76,11 +94,12 @@ class Node:
         self._give_back()
 
     def finish(self) -> FinishReport:
-        """Takes the final average where gossip.final_average is on, and leaves. A second call does nothing."""
+        """Takes the final average where gossip.final_average is on, and leaves. Under collective a node without data
+        goes on with zeros until all have finished. A second call does nothing."""
         if self._phase == "between steps":
-            self._phase = "left"
             self._take_in()
-            self._finished = FinishReport(**self._core.finish())
+            with self._waiting():
+                self._finished = FinishReport(**self._core.finish())
             self._give_back()
             self._core.leave()
         self._phase = "left"
@@ -97,21 +116,32 @@ class Node:
         self._must_run("reload()")
         self._core.reload(_core.load_config(self._config.file, self._config.name, []))
 
+    def set_batch_size(self, samples: int) -> None:
+        """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
+        all nodes. No effect where gradients stay on the node."""
+        if samples < 1:
+            raise _core.UsageError(f"set_batch_size({samples}); accepted: 1 or more")
+        if self._averages:
+            self._core.set_samples(samples)
+
     def should_stop(self, wanted: bool = False) -> bool:
-        """Whether the loop ends now. Under gossip every node decides for itself."""
-        return wanted
+        """After a step: whether the loop ends now. Under gossip every node decides for itself; where all step together
+        and one wants to, all end after the same step, the next one."""
+        self._must_run("should_stop()")
+        return bool(self._core.should_stop(wanted)) if self._averages and self._phase != "left" else wanted
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint, beside those of model and optimizer; torch.distributed.checkpoint takes it as it is."""
         if self._given_up:
             raise _core.UsageError("state_dict() of a node whose start has failed")
-        clock, lineage, incarnation = self._core.resume_state()
-        return {"clock": clock, "lineage": lineage, "incarnation": incarnation}
+        clock, own = self._core.resume_state()
+        return {"clock": clock, **own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Before start(): the node keeps the weights that it has now unless a peer is ahead of this clock."""
         self._must_be("made", "load_state_dict()")
-        self._core.restore((float(state["clock"]), int(state["lineage"]), int(state["incarnation"])))
+        own = {key: int(value) for key, value in state.items() if key != "clock"}
+        self._core.restore((float(state["clock"]), own))
 
     def __enter__(self) -> Node:
         self.start()
@@ -127,16 +157,35 @@ class Node:
     def _take_in(self) -> None: ...
     def _give_back(self) -> None: ...
 
+    @contextlib.contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Around a call of the core that may wait for other nodes, or end the run of this one."""
+        try:
+            yield
+        except BaseException as error:
+            self._given_up = self._core.given_up  # after Ctrl-C the call goes on elsewhere, and then leaves
+            if self._given_up or type(error) is _core.Error:
+                self._phase = "left"
+            raise
+
     def _wait_for(self, loss: float | None) -> StepReport:
         if self._given_up:
-            return StepReport("skipped", "", 0, 0, 0, False, 0, 0, 0, 0, 0, 1, False, 0, 0, self._skipped)
-        return StepReport(**self._core.update_wait(loss), skipped_steps=self._skipped)
+            return StepReport("skipped", False, "", 0, 0, 0, False, 0, 0, 0, 0, 1, 0, 1, False, 0, 0, self._skipped)
+        with self._waiting():
+            return self._report(self._core.update_wait(loss))
+
+    def _report(self, words: dict[str, Any]) -> StepReport:
+        return StepReport(**words, skipped_steps=self._skipped)
 
     def _must_be(self, phase: str, call: str) -> None:
         if self._phase == phase:
             return
         where = {"made": "before start()", "between steps": "between two steps", "in a step": "after update_send()"}
         raise _core.UsageError(f"{call} belongs {where[phase]}; the node is {self._phase}")
+
+    def _begin_step(self, call: str) -> None:
+        if self._phase != "averaged":
+            self._must_be("between steps", call)
 
     def _must_run(self, call: str) -> None:
         if self._phase == "made":

@@ -9,12 +9,15 @@ from dataclasses import dataclass
 class StepReport:
     """The result of one step. A peer that was missed is a normal outcome, never an exception.
 
-    outcome: skipped, pending, mixed, timed_out, unreachable, busy, not_ready, stale or rejected (docs/ADAPTER.md).
-    factor: of the blend, 0 unless mixed. staleness: own clock - the peer's. distance: L2, to the peer, before the
-    blend. waited: seconds for the network. bytes: received. pulls_ok, pulls_failed: since start().
+    outcome: skipped, pending, mixed, timed_out, unreachable, busy, not_ready, stale or rejected (docs/ADAPTER.md);
+    averaged: of gradients, over `participants` nodes. made: False where the node was told to stop before the step of
+    the optimizer. factor: of the blend, 0 unless mixed. staleness: own clock - the peer's. distance: L2, to the peer,
+    before the blend. waited: seconds for the network. bytes: received; of gradients: sent. pulls_ok, pulls_failed:
+    since start().
     """
 
     outcome: str
+    made: bool
     peer: str
     factor: float
     staleness: float
@@ -24,6 +27,7 @@ class StepReport:
     bytes: int
     waited: float
     clock: float
+    participants: int
     block: int
     blocks: int
     same_host: bool

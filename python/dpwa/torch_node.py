@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpwa import _core
+from dpwa.gradients import OptimizerState, TorchGradients
 from dpwa.node import Node, Tensors, number
 from dpwa.reports import StepReport
 
@@ -71,10 +72,16 @@ class TorchNode(Node):
             dtype = str(tensor.dtype).removeprefix("torch.")
             described.append((full, "boolean" if dtype == "bool" else dtype, rule_of(tensor, is_parameter),
                               list(tensor.shape)))  # fmt: skip
-        super().__init__(file, name, join, threads, described)
+        trained = [is_parameter and tensor.requires_grad for _, tensor, is_parameter in listed]
+        super().__init__(file, name, join, threads, described, trained)
         self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
         self._names = [full for full, _, _ in listed]
         self._move_in(self._core.memory())
+        self._gradients: TorchGradients | None = None
+        if self._averages:
+            names = [full for full, is_one in zip(self._names, trained) if is_one]
+            parameters = [tensor for tensor, is_one in zip(self._tensors, trained) if is_one]
+            self._gradients = TorchGradients(self._core, names, parameters)
 
     def start(self) -> None:
         import torch
@@ -153,8 +160,14 @@ class TorchNode(Node):
         closure: as torch's optimizers take it. scaler: a torch.amp.GradScaler; a step that it skips publishes nothing,
         and is counted in skipped_steps. After finish() or leave() this is the step of the optimizer alone.
         """
+        self._must_run("step()")
         if scaler is not None:
             return self._scaled_step(optimizer, loss, scaler)
+        if self._averages and self._phase != "left":
+            if closure is not None:
+                raise _core.UsageError(f"step(closure=...) under backend {self._config.backend}: gradients that the "
+                                       "closure computes would stay on this node")  # fmt: skip
+            return self._averaged_step(OptimizerState(optimizer, optimizer.step), loss)
         self.update_send(loss)
         if closure is None:
             optimizer.step()
@@ -162,17 +175,33 @@ class TorchNode(Node):
             optimizer.step(closure)
         return self.update_wait()
 
+    def _averaged_step(self, state: OptimizerState, loss: Any, skips: bool = False) -> StepReport:
+        self._begin_step("step()")
+        self._check()
+        self._phase = "between steps"
+        with self._waiting():
+            return self._report(self._core.step(state, number(loss), skips))
+
     def _scaled_step(self, optimizer: torch.optim.Optimizer, loss: Any, scaler: Any) -> StepReport:
+        if self._phase == "between steps":
+            self.average_gradients()  # all nodes find an overflow in the same ones
         with contextlib.suppress(RuntimeError):  # the program has done it, to clip
             scaler.unscale_(optimizer)
         found = scaler._found_inf_per_device(optimizer) if scaler.is_enabled() else {}
         skips = any(one.item() for one in found.values())
-        if skips:
-            self._must_run("step()")
-            self._check()
-            self._skipped += self._phase == "between steps"
-        else:
+        runs = self._phase != "left"
+        self._skipped += skips and runs
+        if runs and self._averages:
+            report = self._averaged_step(OptimizerState(optimizer, lambda: scaler.step(optimizer)), loss, skips)
+            if skips:
+                scaler.step(optimizer)  # which notes it, and does nothing
+            scaler.update()
+            return report
+        if not skips:
             self.update_send(loss)
+        elif runs:
+            self._check()
+            self._phase = "between steps"
         scaler.step(optimizer)
         scaler.update()
         return self._wait(loss) if skips else self.update_wait()
@@ -182,9 +211,10 @@ class TorchNode(Node):
         self._must_run("update_send()")
         if self._phase == "left":
             return
-        self._must_be("between steps", "update_send()")
+        self._begin_step("update_send()")
         self._check()
-        self._core.update_send(number(loss))
+        with self._waiting():
+            self._core.update_send(number(loss))
         self._phase = "in a step"
 
     def update_wait(self, loss: torch.Tensor | float | None = None) -> StepReport:
@@ -198,14 +228,26 @@ class TorchNode(Node):
     def _wait(self, loss: Any) -> StepReport:
         return self._wait_for(None if loss is None else number(loss))
 
-    # For programs that run under every back end. Under gossip gradients stay on the node.
     def average_gradients(self) -> None:
+        """Before clipping: .grad holds the means over all nodes from now on. Without this call step() does it. No
+        effect where gradients stay on the node."""
+        self._must_run("average_gradients()")
+        if self._phase == "left":
+            return
         self._must_be("between steps", "average_gradients()")
+        self._check()
+        self._phase = "averaged"
+        if self._averages:
+            with self._waiting():
+                self._core.average_gradients()
 
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
-        yield
-
-    def set_batch_size(self, samples: int) -> None:
-        if samples < 1:
-            raise _core.UsageError(f"set_batch_size({samples}); accepted: 1 or more")
+        """Around the backward passes of a step but the last: they add to the gradients of this node alone."""
+        if self._averages:
+            self._core.set_accumulating(True)
+        try:
+            yield
+        finally:
+            if self._averages:
+                self._core.set_accumulating(False)

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "dpwa/rules/step_report.h"
+#include "python/core/trainer.h"
+
+// What the parts of dpwa._core share.
+namespace dpwa::python {
+
+using Released = nanobind::call_guard<nanobind::gil_scoped_release>;
+using Bytes = nanobind::ndarray<nanobind::numpy, std::uint8_t, nanobind::ndim<1>>;
+
+// An array that keeps its memory alive.
+Bytes bytes_of(std::shared_ptr<std::byte> memory, std::size_t size);
+nanobind::dict words_of(const StepReport& report);
+nanobind::dict words_of(const FinishReport& report);
+
+void add_collective(nanobind::module_& module);
+
+// A call of the trainer that may wait for other nodes. Where the program gives up, the node leaves.
+template <class Result>
+Result patiently(const std::shared_ptr<Trainer>& trainer, std::function<Result()> call) {
+  return trainer->program().call<Result>([trainer, call = std::move(call)] { return call(); },
+                                         [trainer] { trainer->break_off(); },
+                                         [trainer] {
+                                           try {
+                                             trainer->leave();
+                                           } catch (const std::exception&) {
+                                             // It was not there yet, and the program does not wait
+                                             // any more.
+                                           }
+                                         });
+}
+
+}  // namespace dpwa::python

@@ -1,0 +1,197 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "python/core/bindings.h"
+#include "python/core/collective_trainer.h"
+
+namespace nb = nanobind;
+
+namespace dpwa::python {
+namespace {
+
+using Trained = std::shared_ptr<CollectiveTrainer>;
+
+// An object of Python that a call of the node asks, on the thread of the program. It outlives the
+// calls.
+class Asked {
+ public:
+  Asked(ProgramThread& program, nb::handle object) : program_(program), object_(object) {}
+
+  nb::handle object() const { return object_; }
+  void use(const std::function<void(nb::handle)>& use) const {
+    program_.ask([&] { use(object_); });
+  }
+  template <class... Arguments>
+  void tell(const char* method, const Arguments&... arguments) const {
+    use([&](nb::handle object) { object.attr(method)(arguments...); });
+  }
+  template <class Result>
+  Result ask(const char* method) const {
+    Result result;
+    use([&](nb::handle object) { result = nb::cast<Result>(object.attr(method)()); });
+    return result;
+  }
+
+ private:
+  ProgramThread& program_;
+  const nb::handle object_;
+};
+
+// TorchGradients and ArrayGradients of python/dpwa/gradients.py. Means are taken with the next step
+// of the optimizer, or once the call has returned: each question to the thread of the program costs
+// two changes of threads.
+class PythonSource final : public collective::GradientSource {
+ public:
+  PythonSource(ProgramThread& program, nb::handle object) : asked_(program, object) {}
+
+  void check() override {}  // the program has done it before the call
+  void give(const std::vector<std::size_t>& parameters, double weight) override {
+    asked_.tell("give", parameters, weight);
+  }
+  void take(const std::vector<std::size_t>& parameters, double divisor) override {
+    taken_.emplace(parameters, divisor);
+  }
+  void clear() override {
+    taken_.reset();
+    asked_.tell("clear");
+  }
+
+  // By the thread of the program.
+  void settle() {
+    const auto taken = std::exchange(taken_, std::nullopt);
+    if (taken) asked_.object().attr("take")(taken->first, taken->second);
+  }
+
+ private:
+  const Asked asked_;
+  std::optional<std::pair<std::vector<std::size_t>, double>> taken_;
+};
+
+PythonSource& source_of(CollectiveTrainer& trainer) {
+  return static_cast<PythonSource&>(trainer.source());
+}
+
+// A call that may exchange gradients.
+template <class Result>
+Result exchanging(const Trained& trainer, std::function<Result()> call) {
+  if constexpr (std::is_void_v<Result>) {
+    patiently<void>(trainer, std::move(call));
+    source_of(*trainer).settle();
+  } else {
+    Result result = patiently<Result>(trainer, std::move(call));
+    source_of(*trainer).settle();
+    return result;
+  }
+}
+
+// OptimizerState and ProgramUpdate there.
+class PythonOptimizer final : public collective::OptimizerState {
+ public:
+  PythonOptimizer(CollectiveTrainer& trainer, nb::handle object)
+      : source_(source_of(trainer)), asked_(trainer.program(), object) {}
+
+  void step() const {
+    asked_.use([this](nb::handle object) {
+      source_.settle();
+      object.attr("step")();
+    });
+  }
+
+  collective::Signature words() const override {
+    using Words = std::tuple<std::string, std::vector<std::tuple<std::string, std::string>>>;
+    const auto [operation, settings] = asked_.ask<Words>("words");
+    collective::Signature signature;
+    signature.operation = operation;
+    for (const auto& [name, value] : settings) signature.entries.push_back({name, value, true});
+    return signature;
+  }
+  std::string state_words() const override { return asked_.ask<std::string>("state_words"); }
+  std::string save() const override {
+    std::string saved;
+    asked_.use([&](nb::handle object) {
+      const auto bytes = nb::cast<nb::bytes>(object.attr("save")());
+      saved.assign(bytes.c_str(), bytes.size());
+    });
+    return saved;
+  }
+  void load(const std::string& saved) override {
+    asked_.use(
+        [&](nb::handle object) { object.attr("load")(nb::bytes(saved.data(), saved.size())); });
+  }
+
+ private:
+  PythonSource& source_;
+  const Asked asked_;
+};
+
+}  // namespace
+
+void add_collective(nb::module_& module) {
+  nb::class_<CollectiveTrainer, Trainer>(module, "CollectiveTrainer")
+      .def("set_source",
+           [](CollectiveTrainer& trainer, nb::handle source) {
+             trainer.set_source(std::make_unique<PythonSource>(trainer.program(), source));
+           })
+      .def("set_samples", [](CollectiveTrainer& trainer,
+                             double samples) { trainer.replica().set_samples(samples); })
+      .def("set_accumulating",
+           [](CollectiveTrainer& trainer, bool on) { trainer.replica().set_accumulating(on); })
+      .def("begin_gradient",
+           [](CollectiveTrainer& trainer, std::size_t parameter) {
+             return trainer.replica().begin_gradient(parameter);
+           })
+      .def("send_gradient",
+           [](CollectiveTrainer& trainer, std::size_t parameter) {
+             trainer.replica().send_gradient(parameter);
+           })
+      .def_prop_ro("groups", [](CollectiveTrainer& trainer) { return trainer.replica().groups(); })
+      .def("gradient",
+           [](CollectiveTrainer& trainer, std::size_t parameter, std::size_t bytes) {
+             return bytes_of(trainer.replica().place(parameter), bytes);
+           })
+      .def("average_gradients",
+           [](const Trained& trainer) {
+             exchanging<void>(trainer, [&trainer = *trainer] { trainer.average_gradients(); });
+           })
+      .def("step",
+           [](const Trained& trainer, nb::handle optimizer, double loss, bool skips) {
+             return words_of(
+                 exchanging<StepReport>(trainer, [&trainer = *trainer, optimizer, loss, skips] {
+                   PythonOptimizer state(trainer, optimizer);
+                   return trainer.make_step(state, [&state] { state.step(); }, loss, skips);
+                 }));
+           })
+      .def("update_send",
+           [](const Trained& trainer, double loss) {
+             exchanging<void>(trainer, [&trainer = *trainer, loss] { trainer.update_send(loss); });
+           })
+      .def("update_wait",
+           [](const Trained& trainer, std::optional<double> loss) {
+             return words_of(exchanging<StepReport>(
+                 trainer, [&trainer = *trainer, loss] { return trainer.update_wait(loss); }));
+           })
+      .def("share",
+           [](CollectiveTrainer& trainer, const std::string& form, const Bytes& program) {
+             trainer.share(form, {reinterpret_cast<std::byte*>(program.data()), program.size()});
+           })
+      .def("finish",
+           [](const Trained& trainer) {
+             return words_of(exchanging<FinishReport>(
+                 trainer, [&trainer = *trainer] { return trainer.finish(); }));
+           })
+      .def("should_stop", &CollectiveTrainer::should_stop);
+}
+
+}  // namespace dpwa::python

@@ -1,0 +1,139 @@
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "dpwa/attach/attached_gossip.h"
+#include "dpwa/gossip/gossip.h"
+#include "dpwa/gossip/host_parameters.h"
+#include "dpwa/snapshot/mark.h"
+#include "dpwa/snapshot/memory_file.h"
+#include "python/core/trainer.h"
+
+namespace dpwa::python {
+namespace {
+
+constexpr auto lineage = "lineage";
+constexpr auto incarnation = "incarnation";
+
+class GossipTrainer final : public Trainer {
+ public:
+  GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads)
+      : Trainer(config, std::move(tensors)), threads_(threads) {
+    const std::size_t bytes = manifest_.total_bytes();
+    if (config.backend == Backend::gossip && config.gossip.daemon) {
+      shared_ = attach::allocate_parameters(bytes);
+      memory_ = AlignedBuffer(std::shared_ptr<std::byte>(shared_, shared_->data()), bytes);
+    } else {
+      memory_ = AlignedBuffer(bytes);
+    }
+  }
+  ~GossipTrainer() override {
+    if (is_forked()) static_cast<void>(own_.release());
+  }
+
+  void mark(const std::string& what, const std::string& value) override {
+    require_own_process();
+    manifest_ = with_mark(manifest_, {what, value});
+  }
+  void require_same(const std::string& what, const std::string& value) override {
+    require_own_process();
+    const auto [setting, is_new] = settings_.emplace(what, value);
+    if (!is_new) setting->second += ", " + value;
+  }
+  // A checkpoint of another back end has only a clock: its weights have no lineage here.
+  void restore(const ResumeState& state) override {
+    require_own_process();
+    const auto own = [&state](const char* name) {
+      const auto found = state.own.find(name);
+      return found == state.own.end() ? 0 : found->second;
+    };
+    restored_ = {state.clock, own(lineage), own(incarnation)};
+    alone_ = *restored_;
+  }
+
+  void start() override {
+    require_own_process();
+    make_session();
+    if (session()) session()->start();
+    running_ = true;
+  }
+  Place place() const override { return place_in_file(config_); }
+
+  void update_send(double loss) override {
+    require_own_process();
+    if (session() && running_) session()->update_send([loss] { return loss; });
+  }
+  StepReport update_wait(std::optional<double> loss) override {
+    require_own_process();
+    if (session() && running_) {
+      if (!loss) return session()->update_wait();
+      return session()->update_wait([value = *loss] { return value; });
+    }
+    if (running_) ++alone_.clock;
+    StepReport report;
+    report.clock = resume_state().clock;
+    return report;
+  }
+
+  ResumeState resume_state() const override {
+    require_own_process();
+    const GossipState state = session() ? session()->resume_state() : alone_;
+    return {state.clock, {{lineage, state.lineage}, {incarnation, state.incarnation}}};
+  }
+  void reload(const Config& fresh) override {
+    require_own_process();
+    if (session()) session()->reload(fresh);
+  }
+  FinishReport finish() override {
+    require_own_process();
+    running_ = false;
+    return session() ? session()->finish() : FinishReport();
+  }
+  void leave() override {
+    require_own_process();
+    running_ = false;
+    if (session()) session()->leave();
+  }
+  void break_off() override {}  // its waits are short
+
+ private:
+  struct Own {
+    std::optional<HostParameters> parameters;
+    std::unique_ptr<GossipSession> session;  // from start() on; null with back end null
+  };
+
+  GossipSession* session() const { return own_->session.get(); }
+
+  void make_session() {
+    for (const auto& [what, value] : settings_)
+      manifest_ = with_mark(manifest_, setting_mark(what, value));
+    if (config_.backend == Backend::null) return;
+    if (shared_) {
+      own_->session =
+          std::make_unique<attach::AttachedGossip>(config_, manifest_, shared_, threads_);
+    } else {
+      own_->parameters.emplace(manifest_, memory_.bytes(), threads_);
+      own_->session = std::make_unique<Gossip>(config_, *own_->parameters);
+    }
+    if (restored_) session()->restore(*restored_);
+  }
+
+  const unsigned threads_;
+  std::map<std::string, std::string> settings_;  // require_same()
+  std::shared_ptr<MemoryFile> shared_;           // with a node process
+  std::unique_ptr<Own> own_ = std::make_unique<Own>();
+  std::optional<GossipState> restored_;
+  GossipState alone_;  // with back end null
+  bool running_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
+                                             unsigned threads) {
+  return std::make_unique<GossipTrainer>(config, std::move(tensors), threads);
+}
+
+}  // namespace dpwa::python

@@ -1,0 +1,109 @@
+#include "python/core/program_thread.h"
+
+#include <nanobind/nanobind.h>
+
+#include <chrono>
+#include <stdexcept>
+#include <thread>
+
+namespace dpwa::python {
+namespace {
+
+constexpr std::chrono::milliseconds between_looks(50);  // at signals
+
+}  // namespace
+
+void ProgramThread::run(std::function<void()> call, const std::function<void()>& give_up,
+                        std::function<void()> undo) {
+  {
+    const MutexLock lock(mutex_);
+    ended_ = false;
+  }
+  std::thread thread = start_background_thread(
+      [self = shared_from_this(), call = std::move(call), undo = std::move(undo)] {
+        call();
+        if (self->end()) undo();
+      });
+  while (true) {
+    bool ended = false;
+    {
+      const nanobind::gil_scoped_release released;
+      ended = wait_for_news();
+      if (ended) thread.join();
+    }
+    if (ended) return;
+    answer();
+    if (PyErr_CheckSignals() != 0) {
+      {
+        const MutexLock lock(mutex_);
+        given_up_ = true;
+      }
+      changed_.notify_all();
+      give_up();
+      thread.detach();
+      throw nanobind::python_error();
+    }
+  }
+}
+
+// Whether the call has ended.
+bool ProgramThread::wait_for_news() {
+  const auto until = std::chrono::steady_clock::now() + between_looks;
+  MutexLock lock(mutex_);
+  while (!ended_ && asked_ == nullptr && changed_.wait_until(lock, until)) {
+  }
+  return ended_;
+}
+
+void ProgramThread::answer() {
+  const std::function<void()>* asked = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    asked = asked_;
+  }
+  if (asked == nullptr) return;
+  std::exception_ptr failure;
+  try {
+    (*asked)();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  {
+    const MutexLock lock(mutex_);
+    failure_ = std::move(failure);
+    asked_ = nullptr;
+  }
+  changed_.notify_all();
+}
+
+void ProgramThread::ask(const std::function<void()>& work) {
+  std::exception_ptr failure;
+  {
+    MutexLock lock(mutex_);
+    if (!given_up_) asked_ = &work;
+    changed_.notify_all();
+    while (asked_ != nullptr && !given_up_) changed_.wait(lock);
+    asked_ = nullptr;
+    if (given_up_) throw std::runtime_error("the program has given up");
+    failure = std::exchange(failure_, nullptr);
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+bool ProgramThread::has_given_up() {
+  const MutexLock lock(mutex_);
+  return given_up_;
+}
+
+// Of the call. Whether the program has given up.
+bool ProgramThread::end() {
+  {
+    const MutexLock lock(mutex_);
+    ended_ = true;
+    if (given_up_) return true;
+  }
+  changed_.notify_all();
+  return false;
+}
+
+}  // namespace dpwa::python

@@ -1,0 +1,204 @@
+"""The gradients of a node whose back end averages them, on their way to the buckets of the core and back."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpwa import _core
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Places:
+    """Where the core wants the gradients: arrays that change when the nodes form another group."""
+
+    def __init__(self, core: Any, make: Callable[[Any, int], Any], sizes: Sequence[int]) -> None:
+        self._core, self._make, self._sizes = core, make, sizes
+        self._groups = 0
+        self._made: list[Any] = []
+
+    def __getitem__(self, index: int) -> Any:
+        if self._core.groups != self._groups:
+            self._made = [self._make(self._core.gradient(i, size), i) for i, size in enumerate(self._sizes)]
+            self._groups = self._core.groups
+        return self._made[index]
+
+
+class TorchGradients:
+    """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete."""
+
+    def __init__(self, core: Any, names: Sequence[str], parameters: Sequence[torch.Tensor]) -> None:
+        import torch
+
+        self._core, self._names, self._parameters = core, names, parameters
+        self._places = Places(
+            core,
+            lambda memory, i: torch.from_numpy(memory).view(parameters[i].dtype).view(parameters[i].shape),
+            [parameter.numel() * parameter.element_size() for parameter in parameters],
+        )
+        core.set_source(self)
+        for index, parameter in enumerate(parameters):
+            parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+
+    def _complete(self, index: int, parameter: torch.Tensor) -> None:
+        weight = self._core.begin_gradient(index)
+        if weight is not None:
+            self._write(index, weight)
+            self._core.send_gradient(index)
+
+    def _write(self, index: int, weight: float) -> None:
+        import torch
+
+        gradient = self._parameters[index].grad
+        if gradient is None:
+            self._places[index].zero_()
+        elif gradient.layout is not torch.strided:
+            raise _core.ModelError(f"the gradient of '{self._names[index]}' is sparse, which this back end does not "
+                                   "average; accepted: dense ones, as of an embedding with sparse=False")  # fmt: skip
+        else:
+            with torch.no_grad():
+                torch.mul(gradient, weight, out=self._places[index])
+
+    def give(self, indices: Sequence[int], weight: float) -> None:
+        for index in indices:
+            self._write(index, weight)
+
+    def take(self, indices: Sequence[int], divisor: float) -> None:
+        import torch
+
+        with torch.no_grad():
+            for index in indices:
+                parameter = self._parameters[index]
+                if parameter.grad is None:
+                    parameter.grad = torch.empty_like(parameter)
+                torch.div(self._places[index], divisor, out=parameter.grad)
+
+    def clear(self) -> None:
+        for parameter in self._parameters:
+            parameter.grad = None
+
+
+class ArrayGradients:
+    """Of arrays: those that the program gives with a step, and their means over the nodes."""
+
+    def __init__(self, core: Any, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        self._core, self._names = core, list(values)
+        trained = list(values.values())
+        self._places = Places(
+            core,
+            lambda memory, i: memory.view(trained[i].dtype).reshape(trained[i].shape),
+            [value.nbytes for value in trained],
+        )
+        self._own: dict[int, Any] = {}
+        self.means: dict[str, np.ndarray[Any, Any]] = {}
+        core.set_source(self)
+
+    def set(self, gradients: Mapping[str, Any]) -> None:
+        unknown = [name for name in gradients if name not in self._names]
+        if unknown:
+            raise _core.UsageError(f"gradient of '{unknown[0]}'; accepted: {', '.join(self._names)}")
+        self.means = {}
+        self._own = {self._names.index(name): gradient for name, gradient in gradients.items()}
+        for index in sorted(self._own, reverse=True):  # in the order in which they are sent
+            weight = self._core.begin_gradient(index)
+            if weight is not None:
+                self._write(index, weight)
+                self._core.send_gradient(index)
+
+    def _write(self, index: int, weight: float) -> None:
+        place, gradient = self._places[index], np.asarray(self._own[index])
+        if gradient.shape != place.shape:
+            raise _core.UsageError(f"the gradient of '{self._names[index]}' has the shape {gradient.shape}; accepted: "
+                                   f"{place.shape}")  # fmt: skip
+        np.multiply(gradient, np.asarray(weight, place.dtype), out=place, casting="same_kind")
+
+    # Called by the core.
+    def give(self, indices: Sequence[int], weight: float) -> None:
+        for index in indices:
+            self._write(index, weight)
+
+    def take(self, indices: Sequence[int], divisor: float) -> None:
+        for index in indices:
+            place = self._places[index]
+            self.means[self._names[index]] = place / np.asarray(divisor, place.dtype)
+
+    def clear(self) -> None:
+        self._own = {}
+
+
+class OptimizerState:
+    """What a step of an optimizer of torch asks of it: nodes that step together compare it, and hand it over."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any]) -> None:
+        self._optimizer, self.step = optimizer, step
+
+    def words(self) -> tuple[str, list[tuple[str, str]]]:
+        kind = type(self._optimizer)
+        groups = []
+        for number, group in enumerate(self._optimizer.param_groups, 1):
+            settings = [f"{key} {plain(value)}" for key, value in sorted(group.items()) if plain(value)]
+            groups.append((f"parameter group {number}", f"{len(group['params'])} parameters, {', '.join(settings)}"))
+        return f"step with {kind.__module__}.{kind.__qualname__}", groups
+
+    def state_words(self) -> str:
+        import torch
+
+        checksum = 0
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                for key, value in sorted(self._optimizer.state.get(parameter, {}).items()):
+                    if isinstance(value, torch.Tensor):
+                        content = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+                    elif plain(value):
+                        content = plain(value).encode()
+                    else:
+                        return "not compared"
+                    checksum = zlib.crc32(content, zlib.crc32(key.encode(), checksum))
+        return f"checksum {checksum:08x}"
+
+    def save(self) -> bytes:
+        import torch
+
+        saved = io.BytesIO()
+        torch.save(self._optimizer.state_dict(), saved)
+        return saved.getvalue()
+
+    def load(self, saved: bytes) -> None:
+        import torch
+
+        self._optimizer.load_state_dict(torch.load(io.BytesIO(saved), weights_only=True))
+
+
+class ProgramUpdate:
+    """The update that a program with arrays makes by itself, in place of an optimizer."""
+
+    def __init__(self, step: Callable[[], None]) -> None:
+        self.step = step
+
+    def words(self) -> tuple[str, list[tuple[str, str]]]:
+        return "step with an update by the program", []
+
+    def state_words(self) -> str:
+        return "not compared"
+
+    def save(self) -> bytes:
+        return b""
+
+    def load(self, saved: bytes) -> None: ...
+
+
+def plain(value: Any) -> str:
+    """Of a number, a text, or a few of them; '' of anything else."""
+    if hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        value = value.item()
+    if isinstance(value, (tuple, list)):
+        parts = [plain(one) for one in value]
+        return f"({', '.join(parts)})" if all(parts) else ""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else ""

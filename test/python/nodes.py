@@ -1,0 +1,59 @@
+"""What the tests of the Python package share: a cluster file, and nodes as threads."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import threading
+import unittest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+
+from lib.ports import free_ports
+
+PACKAGE = os.path.abspath(os.environ["DPWA_PYTHON_PACKAGE"])
+EMBEDDED = os.environ.get("DPWA_EMBEDDED", "")
+CLI = os.path.abspath(os.environ["DPWA_CLI"])
+PATIENCE = 240.0  # longer than anything takes on a loaded machine
+sys.path.insert(0, PACKAGE)
+
+
+def cluster(folder: str, nodes: int, *more: str) -> str:
+    entries = [f"  - {{name: w{rank + 1}, host: 127.0.0.1, port: {port}}}"
+               for rank, port in enumerate(free_ports(nodes))]  # fmt: skip
+    path = Path(folder, "cluster.yaml")
+    text = ["cluster: test", "log: {level: error}", *more, "nodes:", *entries, ""]
+    path.write_text("\n".join(text), encoding="utf-8")
+    return str(path)
+
+
+def all_at_once(*bodies: Callable[[], Any]) -> list[Any]:
+    """Each on a thread of its own. Raises what the first one raised."""
+    results: list[Any] = [None] * len(bodies)
+    errors: list[BaseException] = []
+
+    def run(index: int) -> None:
+        try:
+            results[index] = bodies[index]()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(len(bodies))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    if errors:
+        raise errors[0]
+    return results
+
+
+class InFolder(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
