@@ -43,7 +43,8 @@ struct GradientExchange::Bucket {
   DType type = DType::float32;
   std::size_t bytes = 0;
   std::shared_ptr<std::byte> memory;
-  std::size_t missing = 0;   // gradients
+  std::size_t to_come = 0;   // gradients
+  std::size_t missing = 0;   // at their places
   BytesGroup::WorkPtr work;  // null: not sent in this step
 };
 
@@ -81,8 +82,16 @@ void GradientExchange::begin(double samples) {
   begun_ = true;
   samples_ = samples;
   sent_ = 0;
+  came_.assign(parameters_.size(), false);
   added_.assign(parameters_.size(), false);
-  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters.size();
+  for (Bucket& bucket : buckets_) bucket.to_come = bucket.missing = bucket.parameters.size();
+}
+
+std::span<const std::size_t> GradientExchange::come(std::size_t parameter) {
+  came_[parameter] = true;
+  Bucket& bucket = buckets_[bucket_of_[parameter]];
+  if (--bucket.to_come > 0) return {};
+  return bucket.parameters;
 }
 
 void GradientExchange::add(std::size_t parameter) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ class GradientExchange {
   void begin(double samples);
   bool has_begun() const { return begun_; }
   double weight() const { return samples_ / unit_; }
+  // The program has this gradient. Returns those that are to be added now: a whole bucket, once it
+  // has all of them; empty before.
+  std::span<const std::size_t> come(std::size_t parameter);
+  bool has_come(std::size_t parameter) const { return came_[parameter]; }
   // The gradient is at its place, where it stays as it is until end().
   void add(std::size_t parameter);
   bool has(std::size_t parameter) const { return added_[parameter]; }
@@ -74,6 +79,7 @@ class GradientExchange {
   // --- of the step under way
   double samples_ = 0;
   bool begun_ = false;
+  std::vector<bool> came_;
   std::vector<bool> added_;
   std::size_t sent_ = 0;  // buckets
   std::vector<double> message_;

@@ -65,17 +65,27 @@ HostReplica::HostReplica(const CollectiveConfig& config, const Manifest& manifes
   used_.resize(parameters_.size());
 }
 
-std::optional<double> HostReplica::begin_gradient(std::size_t parameter) {
-  if (!exchange_) return std::nullopt;
-  if (exchange_->has_begun() && exchange_->has(parameter))
+std::span<const std::size_t> HostReplica::come(std::size_t parameter) {
+  if (!exchange_) return {};
+  if (exchange_->has_begun() && exchange_->has_come(parameter))
     throw std::logic_error(
         "a second backward pass before step(): its gradients would be added to those that have "
         "left; accepted: step() of the node in place of that of the optimizer, and accumulate() "
         "around all but the last pass of a step");
   used_[parameter] = true;
-  if (accumulating_) return std::nullopt;
+  if (accumulating_) return {};
   if (!exchange_->has_begun()) exchange_->begin(samples_);
-  return exchange_->weight();
+  return exchange_->come(parameter);
+}
+
+void HostReplica::send(std::span<const std::size_t> parameters) {
+  for (const std::size_t parameter : parameters) exchange_->add(parameter);
+}
+
+void HostReplica::give(const std::vector<std::size_t>& parameters) {
+  if (parameters.empty()) return;
+  source_.give(parameters, exchange_->weight());
+  send(parameters);
 }
 
 std::shared_ptr<std::byte> HostReplica::place(std::size_t parameter) const {
@@ -131,8 +141,12 @@ void HostReplica::drop() {
 }
 
 StepResult HostReplica::exchange() {
-  if (exchange_->has_begun()) return end(/*joined=*/false);
-  return contribute(/*joined=*/false, used_);
+  if (!exchange_->has_begun()) return contribute(/*joined=*/false, used_);
+  std::vector<std::size_t> left;  // of buckets that have not all of theirs
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (exchange_->has_come(i) && !exchange_->has(i)) left.push_back(i);
+  give(left);
+  return end(/*joined=*/false);
 }
 
 StepResult HostReplica::contribute(bool joined, const std::vector<bool>& used) {
@@ -144,8 +158,7 @@ StepResult HostReplica::contribute(bool joined, const std::vector<bool>& used) {
     exchange_->begin(0);
   } else {
     exchange_->begin(samples_);
-    source_.give(given, exchange_->weight());
-    for (const std::size_t i : given) exchange_->add(i);
+    give(given);
   }
   used_ = used;
   used_.resize(parameters_.size());

@@ -46,13 +46,14 @@ class HostReplica final : public Replica {
   // While on, gradients are added to those of this node and not sent.
   void set_accumulating(bool on) { accumulating_ = on; }
 
-  // A backward pass has given a parameter its gradient. Returns its weight where the gradient,
-  // times that, is to be written to its place now, and sent; none: it stays with the program.
-  // Throws std::logic_error for a second pass, whose gradients would be added to those that have
-  // left.
-  std::optional<double> begin_gradient(std::size_t parameter);
-  // It is there.
-  void send_gradient(std::size_t parameter) { exchange_->add(parameter); }
+  // A backward pass has given a parameter its gradient. Returns the parameters whose gradients,
+  // times weight(), are to be written to their places now, and then sent: those of a bucket, once
+  // all of them have come. Empty: none, or they stay with the program. Throws std::logic_error for
+  // a second pass, whose gradients would be added to those that have left.
+  std::span<const std::size_t> come(std::size_t parameter);
+  double weight() const { return exchange_->weight(); }
+  // They are there.
+  void send(std::span<const std::size_t> parameters);
   // Changes with the places.
   std::uint64_t groups() const { return groups_; }
   std::shared_ptr<std::byte> place(std::size_t parameter) const;
@@ -75,6 +76,7 @@ class HostReplica final : public Replica {
 
  private:
   StepResult contribute(bool joined, const std::vector<bool>& used);
+  void give(const std::vector<std::size_t>& parameters);
   StepResult end(bool joined);
   std::uint32_t weights() const;  // their checksum
 

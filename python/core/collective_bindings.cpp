@@ -148,13 +148,16 @@ void add_collective(nb::module_& module) {
                              double samples) { trainer.replica().set_samples(samples); })
       .def("set_accumulating",
            [](CollectiveTrainer& trainer, bool on) { trainer.replica().set_accumulating(on); })
-      .def("begin_gradient",
-           [](CollectiveTrainer& trainer, std::size_t parameter) {
-             return trainer.replica().begin_gradient(parameter);
+      .def("come",
+           [](CollectiveTrainer& trainer, std::size_t parameter) -> nb::object {
+             const auto full = trainer.replica().come(parameter);
+             if (full.empty()) return nb::none();
+             return nb::cast(std::tuple(std::vector<std::size_t>(full.begin(), full.end()),
+                                        trainer.replica().weight()));
            })
-      .def("send_gradient",
-           [](CollectiveTrainer& trainer, std::size_t parameter) {
-             trainer.replica().send_gradient(parameter);
+      .def("send",
+           [](CollectiveTrainer& trainer, const std::vector<std::size_t>& parameters) {
+             trainer.replica().send(parameters);
            })
       .def_prop_ro("groups", [](CollectiveTrainer& trainer) { return trainer.replica().groups(); })
       .def("gradient",

@@ -38,6 +38,7 @@ class TorchGradients:
         import torch
 
         self._core, self._names, self._parameters = core, names, parameters
+        self._strided = torch.strided
         self._places = Places(
             core,
             lambda memory, i: torch.from_numpy(memory).view(parameters[i].dtype).view(parameters[i].shape),
@@ -48,37 +49,41 @@ class TorchGradients:
             parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
 
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
-        weight = self._core.begin_gradient(index)
-        if weight is not None:
-            self._write(index, weight)
-            self._core.send_gradient(index)
-
-    def _write(self, index: int, weight: float) -> None:
-        import torch
-
-        gradient = self._parameters[index].grad
-        if gradient is None:
-            self._places[index].zero_()
-        elif gradient.layout is not torch.strided:
+        if parameter.grad.layout is not self._strided:
             raise _core.ModelError(f"the gradient of '{self._names[index]}' is sparse, which this back end does not "
                                    "average; accepted: dense ones, as of an embedding with sparse=False")  # fmt: skip
-        else:
-            with torch.no_grad():
-                torch.mul(gradient, weight, out=self._places[index])
+        full = self._core.come(index)
+        if full is not None:
+            indices, weight = full
+            self.give(indices, weight)
+            self._core.send(indices)
 
+    # The functions of several tensors take a tenth of the time of one call for each.
     def give(self, indices: Sequence[int], weight: float) -> None:
-        for index in indices:
-            self._write(index, weight)
+        import torch
+
+        places = [self._places[index] for index in indices]
+        gradients = [self._parameters[index].grad for index in indices]
+        with torch.no_grad():
+            torch._foreach_copy_(places, [place.zero_() if gradient is None else gradient
+                                          for place, gradient in zip(places, gradients)])  # fmt: skip
+            if weight != 1:
+                torch._foreach_mul_(places, weight)
 
     def take(self, indices: Sequence[int], divisor: float) -> None:
         import torch
 
+        if not indices:
+            return
+        places = [self._places[index] for index in indices]
         with torch.no_grad():
             for index in indices:
-                parameter = self._parameters[index]
-                if parameter.grad is None:
-                    parameter.grad = torch.empty_like(parameter)
-                torch.div(self._places[index], divisor, out=parameter.grad)
+                if self._parameters[index].grad is None:
+                    self._parameters[index].grad = torch.empty_like(self._parameters[index])
+            gradients = [self._parameters[index].grad for index in indices]
+            torch._foreach_copy_(gradients, places)
+            if divisor != 1:
+                torch._foreach_div_(gradients, divisor)
 
     def clear(self) -> None:
         for parameter in self._parameters:
@@ -107,10 +112,10 @@ class ArrayGradients:
         self.means = {}
         self._own = {self._names.index(name): gradient for name, gradient in gradients.items()}
         for index in sorted(self._own, reverse=True):  # in the order in which they are sent
-            weight = self._core.begin_gradient(index)
-            if weight is not None:
-                self._write(index, weight)
-                self._core.send_gradient(index)
+            full = self._core.come(index)
+            if full is not None:
+                self.give(*full)
+                self._core.send(full[0])
 
     def _write(self, index: int, weight: float) -> None:
         place, gradient = self._places[index], np.asarray(self._own[index])

@@ -61,10 +61,9 @@ struct Program final : GradientSource {
   void backward() {
     for (std::size_t i = gradients.size(); i-- > 0;) {
       if (!gradients[i]) continue;
-      const auto weight = replica->begin_gradient(i);
-      if (!weight) continue;
-      write(i, *weight);
-      replica->send_gradient(i);
+      const auto full = replica->come(i);
+      for (const std::size_t each : full) write(each, replica->weight());
+      replica->send(full);
     }
   }
 
