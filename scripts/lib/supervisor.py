@@ -93,7 +93,9 @@ class Run:
             say(f"the cluster file came through a pipe: {self.cluster}")
         self._records = Records(options.states, self.cluster)
         self.lock = self._records.lock()  # until all are started
-        self.how_to_end = f"{os.path.dirname(options.script) or '.'}/stop.sh {self.cluster} ends them"
+        in_wheel = options.script == "dpwa run"
+        stop = "dpwa stop" if in_wheel else f"{os.path.dirname(options.script) or '.'}/stop.sh"
+        self.how_to_end = f"{stop} {self.cluster} ends them"
         others = self._records.running()
         if running := [other for other in others if other.name in self.servers + self.nodes]:
             raise Failure(f"already running: {names_of(running)} ({self.how_to_end})")

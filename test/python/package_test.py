@@ -133,6 +133,43 @@ class Arrays(InFolder):
             self.assertEqual(process.wait(PATIENCE), 0)
 
 
+class Command(InFolder):
+    def run_dpwa(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-m", "dpwa.command", *words], capture_output=True, text=True,
+                              cwd=self.folder, timeout=PATIENCE, env={**os.environ, "PYTHONPATH": PACKAGE,
+                                                                      "XDG_STATE_HOME": self.folder, **environment})  # fmt: skip
+
+    def test_run_starts_the_nodes_of_a_file_with_a_program_in_python_and_stop_ends_them(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        trainer = Path(self.folder, "train.py")
+        trainer.write_text(f"#!{sys.executable}\nimport sys, time; sys.path.insert(0, {PACKAGE!r})\n"
+                           "import dpwa, numpy\n"
+                           "node = dpwa.attach_arrays({'w': numpy.zeros(3)}, sys.argv[2], sys.argv[4])\n"
+                           "with node:\n  while '--for-ever' in sys.argv: node.step(); time.sleep(0.01)\n")  # fmt: skip
+        trainer.chmod(0o755)
+        ran = self.run_dpwa("run", file, DPWA_TRAIN=str(trainer))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        ran = self.run_dpwa("run", file, "--detach", "--", "--for-ever", DPWA_TRAIN=str(trainer))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn(f"dpwa stop {file} ends them", ran.stderr)
+        self.assertEqual(self.run_dpwa("stop", file).returncode, 0)
+
+    def test_run_without_a_trainer_is_one_line_and_other_words_are_those_of_the_program(self) -> None:
+        ran = self.run_dpwa("run", "cluster.yaml", DPWA_TRAIN="")
+        self.assertEqual((ran.returncode, ran.stderr.count("\n")), (1, 1))
+        self.assertIn("DPWA_TRAIN", ran.stderr)
+        self.assertIn(dpwa.__version__, self.run_dpwa("--version").stdout)
+
+    def test_the_rank_of_a_launcher_names_the_node(self) -> None:
+        file = cluster(self.folder, 2, "backend: 'null'")
+        text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
+        text += f"print(dpwa.attach_arrays({{'w': numpy.zeros(3)}}, {file!r}).name)"
+        torchrun = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "1"}
+        said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True,
+                              env={**os.environ, **torchrun})  # fmt: skip
+        self.assertEqual(said.stdout, "w2\n")
+
+
 @unittest.skipIf(torch is None, "needs torch in this Python")
 class Torch(InFolder):
     @staticmethod
