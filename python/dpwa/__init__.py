@@ -11,10 +11,25 @@
 `attach_arrays` does the same for NumPy and JAX. This version has the back ends `gossip`, `collective` and `null`.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from dpwa._core import ConfigError, Error, ModelError, UsageError, version as __version__
 from dpwa.arrays import ArraysNode, attach_arrays
+from dpwa.checkpoint import load_checkpoint
 from dpwa.reports import FinishReport, StepReport
+from dpwa.sampler import Sampler
 from dpwa.torch_node import TorchNode, attach
 
-__all__ = ["ArraysNode", "ConfigError", "Error", "FinishReport", "ModelError", "StepReport", "TorchNode", "UsageError",
-           "__version__", "attach", "attach_arrays"]  # fmt: skip
+if TYPE_CHECKING:
+    from dpwa.torch_optimizer import Optimizer
+
+__all__ = ["ArraysNode", "ConfigError", "Error", "FinishReport", "ModelError", "Optimizer", "Sampler", "StepReport",
+           "TorchNode", "UsageError", "__version__", "attach", "attach_arrays", "load_checkpoint"]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Optimizer":  # of a class of torch, which is imported for it alone
+        from dpwa.torch_optimizer import Optimizer
+
+        return Optimizer
+    raise AttributeError(f"module 'dpwa' has no attribute '{name}'")

@@ -1,0 +1,71 @@
+"""A node behind an ordinary optimizer, for frameworks that call optimizer.step() themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from dpwa.reports import StepReport
+    from dpwa.torch_node import TorchNode
+
+
+class Optimizer(torch.optim.Optimizer):
+    """The optimizer `optimizer` whose step() is node.step(): for Lightning, the Trainer of Hugging Face (optimizers=),
+    Accelerate and plain loops. Its groups, state and state_dict() are those of `optimizer`, so schedulers and
+    checkpoints work as before. The node is started and finished by the program.
+
+    step(closure) calls the closure once, before the exchange: not for optimizers that call it again, such as LBFGS.
+    `report` is that of the last step.
+
+    A GradScaler that skips a step does not call step(). Where gradients are averaged, call node.average_gradients()
+    before scaler.unscale_() or scaler.step(), so that all nodes skip the same step.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, node: TorchNode) -> None:
+        # Not that of the base: groups, state and hooks are those of the optimizer.
+        self.__dict__["optimizer"], self.__dict__["node"] = optimizer, node
+        self.report: StepReport | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["optimizer"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("param_groups", "state", "defaults"):
+            setattr(self.optimizer, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("an optimizer of a node cannot be copied or pickled; accepted: its state_dict()")
+
+    def __repr__(self) -> str:
+        return f"dpwa.Optimizer of {self.node.name}: {self.optimizer!r}"
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        self.report = self.node.step(self.optimizer, loss)
+        return loss
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.optimizer.zero_grad(set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        self.optimizer.add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.optimizer.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state_dict)
+
+    def register_step_pre_hook(self, hook: Any) -> Any:
+        return self.optimizer.register_step_pre_hook(hook)
+
+    def register_step_post_hook(self, hook: Any) -> Any:
+        return self.optimizer.register_step_post_hook(hook)
