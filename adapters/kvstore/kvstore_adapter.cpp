@@ -12,6 +12,7 @@
 #include "dpwa/config/backends.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa {
@@ -95,9 +96,9 @@ void KvstoreAdapter::start() {
   hooks_ = std::make_unique<BackwardHooks>(
       model_.trained_parameters, [this](std::size_t i) { fired(i); }, [] {});
   local.state = wire::NodeState::ready;
-  log(LogLevel::info, "kvstore",
-      "takes part from step " + std::to_string(step_) + " on, with " +
-          config::joined(session_->client().workers()));
+  log_event(EventKind::admitted, LogLevel::info, "kvstore",
+            "takes part from step " + std::to_string(step_) + " on, with " +
+                config::joined(session_->client().workers()));
   if (!by_servers_ && config_.kvstore.update == KvstoreUpdate::automatic) {
     log(LogLevel::info, "kvstore",
         "kvstore.update: auto is worker here, because the model has " +
@@ -274,10 +275,10 @@ FinishReport KvstoreAdapter::finish() {
     if (by_servers_ && totals_.seen.size() > 1) take_final_weights();
     const std::size_t count = finished_.participants;
     const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
-    log(LogLevel::info, "kvstore",
-        count > 0            ? "final model of " + of_workers
-        : finished_.averaged ? "final model of the run before the servers were started again"
-                             : "no worker has made a step: the model is as it began");
+    log_event(EventKind::ended, LogLevel::info, "kvstore",
+              count > 0            ? "final model of " + of_workers
+              : finished_.averaged ? "final model of the run before the servers were started again"
+                                   : "no worker has made a step: the model is as it began");
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

@@ -1,5 +1,6 @@
 #include <CLI/App.hpp>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/kvserver/store_server.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/security/security.h"
 
@@ -25,12 +27,19 @@ struct ProcessOptions {
   std::string file;
   std::string name;
   std::vector<std::string> join;
+  std::filesystem::path run_dir;
 };
 
 void begin_process() {
   forbid_core_dumps();
   stop_signal::install();
   stop_signal::defer(true);
+}
+
+void keep_events(const ProcessOptions& options, const Config& config) {
+  if (options.run_dir.empty()) return;
+  std::filesystem::create_directories(options.run_dir);
+  write_events_to(options.run_dir / (config.self + ".events.jsonl"));
 }
 
 void run_node(const ProcessOptions& options, CommandContext& context) {
@@ -48,6 +57,7 @@ void run_node(const ProcessOptions& options, CommandContext& context) {
                 "accepted: gossip");
   }
   open_log(config).use();
+  keep_events(options, config);
   attach::NodeService service(
       config, [&options] { return reload_config(options.file, options.name, options.join); },
       {[] { return stop_signal::received() != 0; }, [] { return stop_signal::take_reload(); },
@@ -63,8 +73,10 @@ void run_kvserver(const ProcessOptions& options, CommandContext& context) {
   require_servers(config);
   kvserver::StoreServer server(config, config.self);
   open_log(config).use();
+  keep_events(options, config);
   server.start(config.kvstore.start_wait);
-  log(LogLevel::info, "kvserver", "listens on port " + std::to_string(server.port()));
+  log_event(EventKind::started, LogLevel::info, "kvserver",
+            "listens on port " + std::to_string(server.port()));
   while (stop_signal::received() == 0 && server.failure() == 0) {
     std::this_thread::sleep_for(look_every);
     if (!stop_signal::take_reload()) continue;
@@ -74,7 +86,7 @@ void run_kvserver(const ProcessOptions& options, CommandContext& context) {
         problem ? "not reloaded: " + *problem : "reloaded: the files of the security section");
   }
   server.stop();
-  log(LogLevel::info, "kvserver", "ended");
+  log_event(EventKind::ended, LogLevel::info, "kvserver", "ended");
   const int failure = server.failure();
   context.exit_code = failure != 0 ? failure : stop_signal::exit_code();
 }
@@ -91,10 +103,13 @@ void add_process_commands(CLI::App& parent, CommandContext& context) {
       "kvserver",
       "Run one server of backend kvstore until SIGTERM or SIGINT; SIGHUP makes it read its keys "
       "and certificates again");
-  for (CLI::App* command : {node, kvserver})
+  for (CLI::App* command : {node, kvserver}) {
     command->add_option("--config", options->file, "The cluster file")
         ->required()
         ->type_name("FILE");
+    command->add_option("--run-dir", options->run_dir, "Append events to NAME.events.jsonl in here")
+        ->type_name("DIR");
+  }
   node->add_option("--name", options->name, "The node (default: DPWA_NAME)");
   node->add_option("--join", options->join,
                    "HOST:PORT of a running node to join by; may be given several times");

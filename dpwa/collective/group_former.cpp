@@ -16,6 +16,7 @@
 #include "dpwa/collective/error.h"
 #include "dpwa/collective/terms.h"
 #include "dpwa/config/text.h"
+#include "dpwa/log/events.h"
 #include "dpwa/net/host_names.h"
 #include "dpwa/net/local_process.h"
 #include "dpwa/net/status_query.h"
@@ -269,8 +270,8 @@ void GroupFormer::tell_of_strangers(const State& state) {
     const auto [told, first] = told_.try_emplace(name, state.at);
     if (!first && state.at - told->second < between_words_on_a_stranger) continue;
     told->second = state.at;
-    log(LogLevel::warn, "collective",
-        "'" + name + "' is not admitted because it differs: " + peer.differs);
+    log_event(EventKind::left_out, LogLevel::warn, "collective",
+              "'" + name + "' is not admitted because it differs: " + peer.differs);
   }
 }
 

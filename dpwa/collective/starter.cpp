@@ -14,6 +14,7 @@
 #include "dpwa/collective/terms.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/text.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {
@@ -107,7 +108,8 @@ Phase Starter::next(GroupSession& session, std::optional<std::string> why) {
     if (why && why->empty()) why = session.gone();
     if (why && why->empty()) why = unknown;
     if (!why || why->empty()) return;
-    log(LogLevel::warn, "collective", *why + ": the others form the next group");
+    log_event(EventKind::lost, LogLevel::warn, "collective",
+              *why + ": the others form the next group");
     why.reset();
   };
   while (true) {
@@ -158,9 +160,9 @@ Phase Starter::grow(GroupSession& session) {
 }
 
 Phase Starter::go_apart(GroupSession& session, const std::string& why) {
-  log(LogLevel::warn, "collective",
-      (why.empty() ? "a node is gone" : why) + ": training continues by gossip averaging from " +
-          at_clock(transfer_.clock()));
+  log_event(EventKind::failed_over, LogLevel::warn, "collective",
+            (why.empty() ? "a node is gone" : why) +
+                ": training continues by gossip averaging from " + at_clock(transfer_.clock()));
   warned_ = session.former().minority();
   unnamed_ = why.empty();
   transfer_.go_apart();
@@ -228,11 +230,13 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   const bool behind = plan.behind[static_cast<std::size_t>(group.rank())];
   const std::string source = "'" + session.name_of(plan.source) + "'";
   if (plan.averages()) {
-    log(LogLevel::info, "collective",
+    log_event(
+        EventKind::taken_over, LogLevel::info, "collective",
         "took the mean of the models that were trained apart, with the optimizer's state of " +
             source + ", at " + now);
   } else if (behind && before != transfer_.clock()) {
-    log(LogLevel::info, "collective", "took over the state of " + source + " at " + now);
+    log_event(EventKind::taken_over, LogLevel::info, "collective",
+              "took over the state of " + source + " at " + now);
   }
   session.begin_at(static_cast<std::uint64_t>(plan.clock));
   session.note_apart(false);
@@ -240,11 +244,13 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   // A member that is a step behind makes, at its old place, the step that the others repeat.
   if (newcomer) take_place(session);
   if (const std::string missing = session.missed(); !missing.empty())
-    log(LogLevel::warn, "collective", "the group continues without " + missing);
-  log(LogLevel::info, "collective",
-      "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
-          config::joined(group.names()) + "), view " + std::to_string(group.epoch()) + ", engine " +
-          group.engine() + (group.setting().empty() ? "" : ", " + group.setting()) + ", at " + now);
+    log_event(EventKind::left_out, LogLevel::warn, "collective",
+              "the group continues without " + missing);
+  log_event(EventKind::view, LogLevel::info, "collective",
+            "rank " + std::to_string(group.rank()) + " of " + std::to_string(group.size()) + " (" +
+                config::joined(group.names()) + "), view " + std::to_string(group.epoch()) +
+                ", engine " + group.engine() +
+                (group.setting().empty() ? "" : ", " + group.setting()) + ", at " + now);
 }
 
 void Starter::share_lineage(const StepGroup& group, int source) {

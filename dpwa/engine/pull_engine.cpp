@@ -54,6 +54,20 @@ std::string words_for(MemberStatus status) {
   return "'";
 }
 
+EventKind event_of(MemberStatus status) {
+  switch (status) {
+    case MemberStatus::alive:
+      return EventKind::returned;
+    case MemberStatus::suspect:
+      return EventKind::suspected;
+    case MemberStatus::dead:
+      return EventKind::lost;
+    case MemberStatus::left:
+      break;
+  }
+  return EventKind::left;
+}
+
 void fail(Answer& answer, PeerFailure failure, std::string detail) {
   answer.failure = failure;
   answer.detail = std::move(detail);
@@ -293,8 +307,8 @@ bool PullEngine::take_up(PeerId place, const Member& member) {
   const bool announced = !unannounced_.contains(place);
   if (!changed || name.empty() || (out && !announced)) return is_new;
   const std::string news = announced ? words_for(member.status()) : "' joined";
-  log_.push_back(
-      {LogEntry::Weight::info, LogEntry::Subject::members, name + news, "'" + name + news});
+  log_.push_back({LogEntry::Weight::info, LogEntry::Subject::members, name + news,
+                  "'" + name + news, announced ? event_of(member.status()) : EventKind::joined});
   unannounced_.erase(place);
   return is_new;
 }
@@ -352,7 +366,8 @@ void PullEngine::report(PeerId peer, PeerFailure failure, const std::string& det
   // The key is not made of the detail: that may be in the peer's words, or differ every time.
   log_.push_back({ordinary ? LogEntry::Weight::debug : LogEntry::Weight::warn,
                   LogEntry::Subject::pulls, name + std::to_string(static_cast<int>(failure)),
-                  "pull from '" + name + "' failed: " + detail});
+                  "pull from '" + name + "' failed: " + detail,
+                  failure == PeerFailure::unusable ? EventKind::quarantined : EventKind::warning});
 }
 
 std::vector<LogEntry> PullEngine::take_log() {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "dpwa/base/event_kind.h"
 #include "dpwa/base/random.h"
 #include "dpwa/base/time.h"
 #include "dpwa/engine/exchange.h"
@@ -56,6 +57,7 @@ struct LogEntry {
   Subject subject = Subject::pulls;
   std::string key;
   std::string text;
+  EventKind event = EventKind::warning;  // of a line that is more than debug
 };
 
 // The decisions of one node's pulls, without I/O: which peer to ask for what, how to judge an

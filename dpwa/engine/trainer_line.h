@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdio>
+#include <optional>
 #include <string>
 
+#include "dpwa/base/event_kind.h"
 #include "dpwa/base/time.h"
 
 namespace dpwa {
@@ -13,6 +15,7 @@ struct TrainerLine {
   bool warning = false;  // else information
   std::string text;
   std::string limit{};  // at most one line a minute of this key; empty: not limited
+  std::optional<EventKind> event{};
 };
 
 // Of a line: "2.5 s".

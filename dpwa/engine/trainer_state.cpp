@@ -171,11 +171,14 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   DPWA_INVARIANT(!blended_, "a step takes weights over once at most", arrival.peer_name);
   replace(arrival.progress.clock, arrival.progress.lineage);
   lineages_.took_over(report_.peer, now);
-  lines_.push_back(
-      {true, "took over the weights of '" + report_.peer + "' at clock " + std::to_string(clock_) +
-                 (options_.by_seeds ? ": these have been trained for longer"
-                                    : ": more nodes of the file descend from these, or they have "
-                                      "trained for longer")});
+  lines_.push_back({true,
+                    "took over the weights of '" + report_.peer + "' at clock " +
+                        std::to_string(clock_) +
+                        (options_.by_seeds ? ": these have been trained for longer"
+                                           : ": more nodes of the file descend from these, or they "
+                                             "have trained for longer"),
+                    {},
+                    EventKind::taken_over});
   report_.factor = 1;
   blended_ = true;
 }

@@ -15,6 +15,7 @@
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/trainer_side.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
@@ -139,7 +140,8 @@ void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, Ti
     begins = std::visit(driver, action);
   }
   side.node.local().state = wire::NodeState::ready;
-  log(LogLevel::info, "gossip", "ready at clock " + std::to_string(side.state.clock()));
+  log_event(EventKind::started, LogLevel::info, "gossip",
+            "ready at clock " + std::to_string(side.state.clock()));
 }
 
 }  // namespace dpwa

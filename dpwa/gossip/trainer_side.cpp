@@ -6,6 +6,7 @@
 #include "dpwa/engine/trainer_state.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/model_passes.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
@@ -88,8 +89,14 @@ PullSpec TrainerSide::spec_of(const RoundSpec& round) const {
 }
 
 void log_lines(const std::vector<TrainerLine>& lines) {
-  for (const TrainerLine& line : lines)
-    log(line.warning ? LogLevel::warn : LogLevel::info, "gossip", line.text);
+  for (const TrainerLine& line : lines) {
+    const LogLevel level = line.warning ? LogLevel::warn : LogLevel::info;
+    if (line.event) {
+      log_event(*line.event, level, "gossip", line.text);
+    } else {
+      log(level, "gossip", line.text);
+    }
+  }
 }
 
 }  // namespace dpwa

@@ -8,6 +8,7 @@
 
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
+#include "dpwa/log/events.h"
 #include "dpwa/net/io_thread.h"
 
 namespace dpwa::kvserver {
@@ -170,7 +171,8 @@ void SnapshotKeeper::perform(SnapshotPlan::Complete wish) {
     return [this, wish, problem] {
       if (problem) return warn(*problem);
       plan_.completed(wish);
-      log(LogLevel::info, "kvserver", named(wish.id) + " is on the disks of all servers");
+      log_event(EventKind::checkpoint, LogLevel::info, "kvserver",
+                named(wish.id) + " is on the disks of all servers");
     };
   });
 }

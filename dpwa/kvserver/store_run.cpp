@@ -15,6 +15,7 @@
 #include "dpwa/kvserver/server_status.h"
 #include "dpwa/kvstore/beat_interval.h"
 #include "dpwa/kvstore/lost_words.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/node_handlers.h"
@@ -241,8 +242,8 @@ void StoreRun::note_changes() {
   const auto has_left = [this](const kvstore::MemberId& worker) {
     return engine_.has_left(worker);
   };
-  for (const std::string& line : words_.look(engine_.epoch(), has_left))
-    log(LogLevel::info, "kvserver", line);
+  for (const EpochLine& line : words_.look(engine_.epoch(), has_left))
+    log_event(line.event, LogLevel::info, "kvserver", line.text);
   if (const auto names = engine_.started_again(SteadyClock::now());
       !names.empty() && !std::exchange(told_, true))
     log(LogLevel::error, "kvserver", "the run cannot continue: " + kvstore::words_for_lost(names));

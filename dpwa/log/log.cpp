@@ -14,6 +14,7 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/log/events.h"
 
 namespace dpwa {
 namespace {
@@ -70,6 +71,11 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
 static_assert(static_cast<int>(LogLevel::trace) == SPDLOG_LEVEL_TRACE &&
               static_cast<int>(LogLevel::error) == SPDLOG_LEVEL_ERROR);
 
+void write_line(LogLevel level, std::string_view subsystem, std::string_view message) {
+  if (!log_enabled(level)) return;
+  logger()->log(to_spdlog(level), "{}: {}", subsystem, one_line(message));
+}
+
 }  // namespace
 
 NewLog::NewLog(std::string_view level, const std::string& file, const std::string& node) try {
@@ -90,8 +96,15 @@ void NewLog::use() noexcept {
 }
 
 void log(LogLevel level, std::string_view subsystem, std::string_view message) {
-  if (!log_enabled(level)) return;
-  logger()->log(to_spdlog(level), "{}: {}", subsystem, one_line(message));
+  write_line(level, subsystem, message);
+  if (level == LogLevel::warn) keep_event(EventKind::warning, level, subsystem, message);
+  if (level == LogLevel::error) keep_event(EventKind::error, level, subsystem, message);
+}
+
+void log_event(EventKind kind, LogLevel level, std::string_view subsystem,
+               std::string_view message) {
+  write_line(level, subsystem, message);
+  keep_event(kind, level, subsystem, message);
 }
 
 bool log_is_open() {

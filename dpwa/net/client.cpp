@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
 #include "dpwa/net/peer_channels.h"
@@ -237,8 +238,13 @@ void Client::hear_others() {
 void Client::write_log() {
   for (const LogEntry& entry : engine_.take_log()) {
     const bool of_members = entry.subject == LogEntry::Subject::members;
-    log(of_members ? members_limiter_ : limiter_, entry.key, level_of(entry.weight),
-        of_members ? "members" : "tx", entry.text);
+    LogLimiter& limiter = of_members ? members_limiter_ : limiter_;
+    const char* const subsystem = of_members ? "members" : "tx";
+    if (entry.weight == LogEntry::Weight::debug) {
+      log(limiter, entry.key, LogLevel::debug, subsystem, entry.text);
+    } else {
+      log_event(limiter, entry.key, entry.event, level_of(entry.weight), subsystem, entry.text);
+    }
   }
 }
 

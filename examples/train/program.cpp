@@ -24,6 +24,7 @@
 #include "dpwa/config/text.h"
 #include "dpwa/launch/place.h"
 #include "dpwa/launch/preemption.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "examples/train/checkpoint.h"
 #include "examples/train/checkpoint_store.h"
@@ -220,6 +221,8 @@ bool Program::save(const RunPosition& position) {
     adapter_->take_optimizer_state(*optimizer_);
     const RunState state{identity(), position, adapter_->resume_state()};
     checkpoints_->save(position.step, pack_checkpoint(state, *model_, *optimizer_));
+    log_event(EventKind::checkpoint, LogLevel::debug, "train",
+              "checkpoint of step " + std::to_string(position.step) + " written");
     return true;
   } catch (const std::exception& error) {  // the disk, or memory
     log(LogLevel::error, "train", "no checkpoint written: " + one_line(error));

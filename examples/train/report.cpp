@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "dpwa/config/names.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "examples/train/files.h"
 #include "examples/train/plan.h"
@@ -164,6 +165,7 @@ Report::Report(const TrainOptions& options, const std::string& node, bool resume
     earlier_ = text.str();
   }
   metrics_.emplace(options.run_dir / (node + ".metrics.jsonl"), resumed);
+  write_events_to(options.run_dir / (node + ".events.jsonl"));
 }
 
 void Report::keep_old_lines() {

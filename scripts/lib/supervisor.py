@@ -178,7 +178,8 @@ class Run:
         servers = f"{len(self.servers)} server(s) and " if self.servers else ""
         tell(mark=f"== run: {servers}{len(self.nodes)} node(s) of {self.cluster}", colour=1)
         for name in self.servers:
-            self._start(name, [self.cli, "kvserver", "--config", self.cluster, "--name", name])
+            options = ["--config", self.cluster, "--name", name, "--run-dir", self.run_dir]
+            self._start(name, [self.cli, "kvserver", *options])
         for name in self.nodes:
             # As many as cores; a node without cores gets its share of the machine, or of this command's CPU quota.
             processors = self.file["processors"]

@@ -25,7 +25,10 @@ const kvstore::WorkerEntry w1{{"w1", 7}, 0};
 const kvstore::WorkerEntry w2{{"w2", 8}, 0};
 
 Lines look(EpochWords& words, const kvstore::Epoch& epoch, bool has_left = false) {
-  return words.look(epoch, [&](const kvstore::MemberId&) { return has_left; });
+  Lines lines;
+  for (const auto& line : words.look(epoch, [&](const kvstore::MemberId&) { return has_left; }))
+    lines.push_back(line.text);
+  return lines;
 }
 
 }  // namespace
@@ -66,4 +69,15 @@ TEST_CASE("a worker at its end is done, then has left, and a later process of it
   const kvstore::WorkerEntry again{{"w2", 9}, 9};
   CHECK(look(words, epoch_of(4, {w1, again}, {"w2"})) ==
         Lines{"epoch 4: worker 'w2' takes part from step 9 on"});
+}
+
+TEST_CASE("the loss of a server and of a worker are events of their own kinds") {
+  EpochWords words;
+  look(words, epoch_of(1, {w1, w2}));
+  kvstore::Epoch epoch = epoch_of(2, {w1});
+  epoch.servers[0].state = kvstore::ServerState::down;
+  const auto lines = words.look(epoch, [](const kvstore::MemberId&) { return false; });
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].event == EventKind::failed_over);
+  CHECK(lines[1].event == EventKind::left_out);
 }
