@@ -17,6 +17,7 @@
 #include "adapters/kvstore/torch_values.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/kvstore/optimizer.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/compared_steps.h"
 
@@ -121,6 +122,7 @@ void KvstoreAdapter::push_buffers() {
 }
 
 void KvstoreAdapter::exchange_gradients() {
+  const StepScope counted(endpoint_->local().steps, StepClock::Part::publish, Steady::now);
   now_.stage = Stage::exchanged;
   if (!gradients_) make_gradients();
   // With update: server the servers have the weights.
@@ -157,6 +159,7 @@ void KvstoreAdapter::require_equal_weights(const kvstore::ExchangeReport& exchan
 
 // All pushes of this step to the weights have been made, except those of the buffers.
 void KvstoreAdapter::exchange_weights() {
+  const StepScope counted(endpoint_->local().steps, StepClock::Part::publish, Steady::now);
   now_.stage = Stage::exchanged;
   push_buffers();
   session_->client().at(step_, /*waiting=*/true);
@@ -196,9 +199,9 @@ void KvstoreAdapter::rejoin() {
         ", and cannot continue with kvstore.update 'worker' and update_send(); "
         "accepted: step()");
   }
-  log(LogLevel::warn, "kvstore",
-      "left out, because " + session_->client().why_left_out() +
-          ": takes the current weights and continues");
+  log_event(EventKind::left_out, LogLevel::warn, "kvstore",
+            "left out, because " + session_->client().why_left_out() +
+                ": takes the current weights and continues");
   ExchangeReport pulled;
   try {
     do {
@@ -338,6 +341,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   const bool ran = phase_ == Phase::running;
   const bool exchanged = now_.stage == Stage::exchanged;
   if (ran && exchanged) {
+    endpoint_->local().steps.end_step(report, Steady::now());
     model_.buffers.take();
     const kvclient::ValueTraffic traffic = session_->client().traffic();
     report.bytes = traffic.received - now_.traffic_before.received;

@@ -13,6 +13,7 @@
 #include "dpwa/config/text.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/group/group_endpoint.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::collective {
@@ -113,6 +114,7 @@ StepResult CollectiveNode::exchanged(StepResult result) {
 // If the exchange failed, the next group repeats it, unless one of its members has the result. One
 // whose result did not count sends zeros, so that no gradient is in two sums.
 void CollectiveNode::end_exchange() {
+  const StepScope counted(endpoint().local().steps, StepClock::Part::publish, SteadyClock::now);
   StepResult result = exchanged(replica_.exchange());
   while (result.error || !(stops_on_loss() || session_->complete(step_under_way()))) {
     if (!move_on(result.error ? &*result.error : nullptr)) return;
@@ -192,8 +194,11 @@ StepReport CollectiveNode::update_wait(const Loss& loss) {
     transfer_.set_clock(steps_.report().clock);
     guarded([this] { move_to(starter_->come_together(*session_)); });
   } else if (makes_step()) {
+    StepClock& clock = endpoint().local().steps;
+    clock.enter(StepClock::Part::blend, SteadyClock::now());
     transfer_.set_clock(clock_after_publish(transfer_.clock()));
     guarded([this] { between_steps(); });
+    clock.end_step(steps_.report(), SteadyClock::now());
   }
   tell_status(loss);
   return steps_.end_step(transfer_.clock());
@@ -263,7 +268,8 @@ FinishReport CollectiveNode::finish() {
     finished_.averaged = size > 1;
     finished_.participants = size;
     finished_.enough = size >= config_.gossip.min_nodes;
-    log(LogLevel::info, "collective", "final model of " + config::counted(size, "node"));
+    log_event(EventKind::ended, LogLevel::info, "collective",
+              "final model of " + config::counted(size, "node"));
   }
   leave();
   return finished_;

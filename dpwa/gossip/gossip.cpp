@@ -202,6 +202,7 @@ void Gossip::begin_pull() {
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
+  const StepScope counted(node_->local().steps, StepClock::Part::publish, SteadyClock::now);
   if (const auto why = node_->client().evicted()) {
     throw std::runtime_error("node '" + config_.self +
                              "' ends because most nodes refuse it: " + *why);
@@ -223,6 +224,8 @@ void Gossip::update_send(const std::function<double()>& loss) {
 }
 
 StepReport Gossip::update_wait(const std::function<double()>& loss) {
+  StepClock& clock = node_->local().steps;
+  clock.enter(StepClock::Part::blend, SteadyClock::now());
   complete_publish();
   const auto pulling = [this] { return pull_wanted_ || fetching_ || node_->client().under_way(); };
   // Before the check for an arrival: a pull that ends later belongs to a later step.
@@ -235,10 +238,11 @@ StepReport Gossip::update_wait(const std::function<double()>& loss) {
     }
     pending = pending || fetching_;
   }
-  const StepReport report = state_.end_step(pending, waited);
+  StepReport report = state_.end_step(pending, waited);
   Traffic& traffic = node_->local().traffic;
   traffic.pulls_ok = report.pulls_ok;
   traffic.pulls_failed = report.pulls_failed;
+  clock.end_step(report, SteadyClock::now());
   return report;
 }
 

@@ -51,8 +51,8 @@ Json describe(const std::string& name, const PeerRecord& peer, double score, boo
 
 // The document must fit into one STATUS message, whatever the names of the members. A list ends at
 // this number of bytes and states how many entries it leaves out.
-constexpr std::size_t most_list_bytes = std::size_t{480} << 10;
-static_assert(2 * most_list_bytes + (std::size_t{32} << 10) <= wire::max_status_bytes);
+constexpr std::size_t most_list_bytes = std::size_t{448} << 10;
+static_assert(2 * most_list_bytes + (std::size_t{128} << 10) <= wire::max_status_bytes);
 
 class BoundedList {
  public:

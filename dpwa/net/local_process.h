@@ -11,6 +11,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/net/members.h"
 #include "dpwa/rules/progress.h"
+#include "dpwa/rules/step_clock.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/wire/messages.h"
 
@@ -104,6 +105,7 @@ struct LocalProcess {
   virtual Fingerprint stated_fingerprint() const { return manifest.stated_fingerprint(); }
   std::atomic<wire::NodeState> state{wire::NodeState::joining};
   Traffic traffic;
+  StepClock steps;  // of its trainer
   StatusNotes notes;
 };
 

@@ -46,7 +46,11 @@ struct StepNumbers {
   std::uint64_t bytes = 0;
   std::uint64_t sent = 0;             // bytes pushed to servers, as they travelled
   std::chrono::nanoseconds waited{};  // time the step spent waiting for the network
-  double clock = 0;                   // own clock after the step
+  // The rest of the time since the step before (step_clock.h); 0 where there is no network.
+  std::chrono::nanoseconds computed{};
+  std::chrono::nanoseconds published{};
+  std::chrono::nanoseconds blended{};
+  double clock = 0;            // own clock after the step
   unsigned participants = 1;   // nodes whose gradients the step averaged; 1 without an average
   double distance = 0;         // ||x_peer - x_own|| over what was interpolated; 0 unless mixed
   bool clipped = false;        // the factor was cut: the peer was too far away (docs/FIREWALL.md)

@@ -66,6 +66,13 @@ void MetricsWriter::step(double seconds, std::uint64_t step, double loss, double
   number(", \"distance\": ", static_cast<float>(of_blend(report.distance)));
   number(", \"waited_ms\": ", static_cast<double>(report.waited.count()) / 1e6);
   number(", \"step_ms\": ", std::round(step_ms * 1e4) / 1e4);
+  const bool has_parts = report.computed.count() > 0;
+  const auto part_ms = [has_parts](std::chrono::nanoseconds part) {
+    return has_parts ? std::round(static_cast<double>(part.count()) / 1e2) / 1e4 : no_value;
+  };
+  number(", \"compute_ms\": ", part_ms(report.computed));
+  number(", \"publish_ms\": ", part_ms(report.published));
+  number(", \"blend_ms\": ", part_ms(report.blended));
   whole(", \"bytes\": ", report.bytes);
   if (report.sent > 0) whole(", \"sent\": ", report.sent);
   if (blended) text(", \"transport\": ", report.same_host ? "same_host" : "tcp");

@@ -12,10 +12,11 @@
 namespace dpwa::train {
 
 // NODE.metrics.jsonl: one JSON object a line. A step: t, step, loss, clock, outcome, peer, factor,
-// staleness, distance, waited_ms, step_ms, bytes, pulls_ok, pulls_failed, lr; an evaluation: t,
-// step, test_accuracy, test_loss. Both have the wall clock. Lines are collected in memory and
-// written whole: a reader that follows the file sees only complete lines, delayed by at most 0.4 s
-// of steps. Null: a number that is not finite, and what a step without a blend has no value for.
+// staleness, distance, waited_ms, step_ms, compute_ms, publish_ms, blend_ms, bytes, pulls_ok,
+// pulls_failed, lr; an evaluation: t, step, test_accuracy, test_loss. Both have the wall clock.
+// Lines are collected in memory and written whole: a reader that follows the file sees only
+// complete lines, delayed by at most 0.4 s of steps. Null: a number that is not finite, and what a
+// step has no value for: that of a blend without one, and the parts of a step without a network.
 // When the file cannot be written, that is logged once and no half line stays in it. Up to 4 MiB of
 // lines then wait in memory for another try every 5 s; further lines are lost. A resumed run may
 // repeat steps after its checkpoint: the later line counts. One owner, one thread.

@@ -33,6 +33,9 @@ StepReport mixed_report() {
   report.staleness = -1.5;
   report.bytes = 407080;
   report.waited = std::chrono::microseconds(250);
+  report.computed = std::chrono::microseconds(2500);
+  report.published = std::chrono::microseconds(250);
+  report.blended = std::chrono::microseconds(125);
   report.clock = 41.25;
   report.distance = 3.5;
   report.pulls_ok = 40;
@@ -63,7 +66,8 @@ TEST_CASE("a step and an evaluation are JSON lines with the promised keys") {
   }
   CHECK(lines[0] == nlohmann::json::parse(R"({"t": 1.5, "step": 42, "loss": 0.1, "clock": 41.25,
     "outcome": "mixed", "peer": "w2", "factor": 0.5, "staleness": -1.5, "distance": 3.5,
-    "waited_ms": 0.25, "step_ms": 3.125, "bytes": 407080, "transport": "tcp",
+    "waited_ms": 0.25, "step_ms": 3.125, "compute_ms": 2.5, "publish_ms": 0.25,
+    "blend_ms": 0.125, "bytes": 407080, "transport": "tcp",
     "pulls_ok": 40, "pulls_failed": 2, "lr": 0.03})"));
   CHECK(lines[1] == nlohmann::json::parse(
                         R"({"t": 2, "step": 42, "test_accuracy": 0.9707, "test_loss": 0.25})"));
@@ -106,6 +110,7 @@ TEST_CASE("a step that blended nothing has null for what only a blend has") {
     for (const char* key : {"factor", "staleness", "distance"}) CHECK(line.at(key).is_null());
     CHECK(line.at("peer") == (line.at("outcome") == "stale" ? nlohmann::json("w3") : nullptr));
     CHECK(line.at("waited_ms") == 0);  // a value
+    CHECK(line.at("compute_ms").is_null());
     CHECK(line.at("bytes") == 0);
   }
 }

@@ -54,6 +54,12 @@ TEST_CASE_FIXTURE(Observed, "an endpoint answers observers again and again, by i
     CHECK(status["state"] == "joining");
     CHECK(status["connections_accepted"] == i + 1);
     CHECK(status["clock"].is_null());
+    CHECK(status["steps"]["count"] == 0);
+    CHECK(status["host"]["processors"] >= 1);
+    CHECK(status["process"]["cpu_s"] > 0);
+    CHECK(status["events"].is_array());
+    REQUIRE(status["connections"].size() >= 1);  // that of the observer
+    CHECK(status["connections"][0]["host"] == "127.0.0.1");
   }
   CHECK(ask("other").error == "node 'w1' belongs to cluster 'test', not 'other'");
 }
