@@ -48,12 +48,17 @@ asio::awaitable<void> ask(const std::string& cluster, const PeerAddress& node, D
                           const Security* security, StatusAnswer& answer) {
   net::Connection connection(co_await asio::this_coro::executor);
   const TimePoint when = std::chrono::steady_clock::now() + timeout;
-  const net::Deadline deadline(connection.stream().get_executor(), when,
-                               [&connection] { connection.close(); });
+  const net::Deadline deadline(connection.stream().get_executor(), when, [&connection, &answer] {
+    boost::system::error_code error;
+    (void)connection.stream().socket().remote_endpoint(error);
+    answer.connected = !error;
+    connection.close();
+  });
   const auto welcome = co_await net::open_as_observer(connection, cluster, node, security);
   std::optional<net::Failure> failure;
   if (!welcome) failure = welcome.error();
   if (welcome) failure = co_await ask_status(connection, answer.json);
+  if (!failure) answer.connected = true;
   if (failure) {
     answer.error = failure->detail;
     answer.nobody_listens = failure->nobody_listens;

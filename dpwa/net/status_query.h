@@ -16,6 +16,7 @@ struct StatusAnswer {
   std::string json;             // its status document; empty when it did not answer
   std::string error;            // why it did not: one line
   bool nobody_listens = false;  // as net::Failure has it
+  bool connected = false;       // the system at the address took the connection
 };
 
 // Asks every node at once, as an observer of `cluster`, each under `timeout`. One answer per node,

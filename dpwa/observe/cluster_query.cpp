@@ -55,8 +55,9 @@ std::vector<NodeStatus> ask(const Asking& asking, const std::vector<Asked>& proc
       query_status(asking.config.cluster, addresses, asking.timeout, asking.security.get());
   std::vector<NodeStatus> found;
   for (std::size_t i = 0; i < processes.size(); ++i)
-    found.push_back(
-        {addresses[i].name, processes[i].shown, "-", answers[i].error, parse_status(answers[i])});
+    found.push_back({addresses[i].name, processes[i].shown, "-", answers[i].error,
+                     parse_status(answers[i]), /*joined=*/false, answers[i].nobody_listens,
+                     answers[i].connected});
   return found;
 }
 

@@ -20,6 +20,8 @@ struct NodeStatus {
   std::string error;    // why it did not answer; empty: it did
   Json document;        // its answer; an object
   bool joined = false;  // it is not in the cluster file
+  bool nobody_listens = false;  // as StatusAnswer has them
+  bool connected = false;
 };
 
 // The document of a node is data from the network: a value that is missing or of another type has

@@ -296,7 +296,7 @@ class Quotations(unittest.TestCase):
         node = "".join((ROOT / file).read_text(encoding="utf-8") for file in files)
         lists = re.findall(r'move_to\(out, "(\w+)"\)', node)
         printed = {*re.findall(r'\bout\["(\w+)"\]', node), *lists, *(f"{name}_omitted" for name in lists)}
-        command = (ROOT / "dpwa/cli/status_command.cpp").read_text(encoding="utf-8")
+        command = (ROOT / "dpwa/observe/cluster_query.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\b(?:document|node)\["(\w+)"\]', command))
         notes = (ROOT / "dpwa/collective/group_notes.cpp").read_text(encoding="utf-8")
         printed |= set(re.findall(r'\{"(\w+)", (?:notes\.|rank|membership)', notes))

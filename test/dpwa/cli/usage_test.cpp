@@ -41,7 +41,9 @@ TEST_CASE("the help names all back ends, in lines of at most 80 columns") {
                                              {"keygen"},
                                              {"node"},
                                              {"kvserver"},
-                                             {"status"}}) {
+                                             {"status"},
+                                             {"top"},
+                                             {"why"}}) {
     auto arguments = command;
     arguments.emplace_back("--help");
     const CliResult result = run_cli(arguments);

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dpwa/diagnosis/observation.h"
+
+namespace dpwa::diagnosis {
+
+// One direction of a connection between two processes, over the time between two observations.
+struct Link {
+  std::string from;
+  std::string to;
+  double rtt_ms = 0;  // the least that was observed
+  double segments = 0;
+  double segments_again = 0;
+  double bytes = 0;
+};
+
+// What one process did between the first and the last observation in which it answered with the
+// same incarnation.
+struct Activity {
+  std::string name;
+  Process last;
+  double seconds = 0;
+  double steps = 0;
+  double step_s = 0;  // usual time of a step since the start of the process
+  double own_s = 0;   // of the time, what it computed, published and blended
+  // The same of a step, in the part of the time where it was least: without evaluations and
+  // checkpoints, which fall into one part. 0: no steps.
+  double own_step_s = 0;
+  double publish_s = 0;
+  double blend_s = 0;
+  double wait_s = 0;
+  double cpu_s = 0;
+  double cpu_wait_s = 0;
+  double main_cpu_s = 0;
+  double main_cpu_wait_s = 0;
+  double pulls_ok = 0;
+  double clipped = 0;
+  std::vector<double> losses;         // of each observation
+  std::map<std::string, Peer> peers;  // what was added to their counters
+};
+
+struct HostActivity {
+  unsigned processors = 0;
+  double seconds = 0;
+  double busy_s = 0;
+  double disk_wait_s = 0;
+  double stolen_s = 0;
+  double idle_s = 0;
+};
+
+// What lies between the first and the last of several observations.
+struct Interval {
+  double seconds = 0;
+  std::map<std::string, Activity> active;  // the processes that answered at the end
+  std::map<std::string, HostActivity> hosts;
+  std::vector<Link> links;
+};
+
+Interval interval_of(std::span<const Observation> observations);
+
+}  // namespace dpwa::diagnosis

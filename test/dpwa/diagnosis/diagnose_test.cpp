@@ -1,0 +1,101 @@
+#include "dpwa/diagnosis/diagnose.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "test/dpwa/diagnosis/generated_cluster.h"
+
+namespace dpwa {
+namespace {
+
+using diagnosis::Cause;
+using diagnosis::Finding;
+using test::GeneratedCase;
+
+bool names(const Finding& finding, const GeneratedCase::Fault& fault) {
+  return finding.cause == fault.cause && finding.where.find(fault.where) != std::string::npos;
+}
+
+// Every fault is named at its place, and no cause that is not there.
+bool is_right(const GeneratedCase& made, const std::vector<Finding>& findings) {
+  const auto found = [&](const GeneratedCase::Fault& fault) {
+    return std::ranges::any_of(findings, [&](const Finding& one) { return names(one, fault); });
+  };
+  const auto true_cause = [&](const Finding& finding) {
+    return std::ranges::any_of(made.faults,
+                               [&](const auto& fault) { return fault.cause == finding.cause; });
+  };
+  return std::ranges::all_of(made.faults, found) && std::ranges::all_of(findings, true_cause);
+}
+
+std::string words_for(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings)
+    text += "\n    " + finding.where + ": " + std::string(to_string(finding.cause)) + ", " +
+            finding.evidence;
+  return text;
+}
+
+// The share of the cases with these seeds that is judged right.
+double right_share(std::uint64_t first_seed, unsigned cases, unsigned faults) {
+  unsigned right = 0;
+  for (unsigned i = 0; i < cases; ++i) {
+    const GeneratedCase made = test::generate_case(first_seed + i, faults);
+    const auto findings = diagnosis::diagnose(made.observations);
+    if (is_right(made, findings)) {
+      ++right;
+    } else if (std::getenv("DPWA_SHOW_CASES") != nullptr) {
+      MESSAGE("seed " << first_seed + i << ": " << made.description << words_for(findings));
+    }
+  }
+  return static_cast<double>(right) / cases;
+}
+
+// DPWA_SEEDS=FIRST runs the cases of other seeds than those by which the rules were made.
+std::uint64_t first_seed() {
+  const char* const given = std::getenv("DPWA_SEEDS");
+  return given == nullptr ? 1 : std::stoull(given);
+}
+
+}  // namespace
+
+TEST_CASE("nothing is wrong in a healthy cluster") {
+  const double share = right_share(first_seed(), 1000, 0);
+  MESSAGE("healthy: " << share);
+  CHECK(share >= 0.99);
+}
+
+TEST_CASE("one cause is named at its place, and no other") {
+  const double share = right_share(first_seed(), 1000, 1);
+  MESSAGE("one cause: " << share);
+  CHECK(share >= 0.95);
+}
+
+TEST_CASE("two causes at once are both named") {
+  const double share = right_share(first_seed(), 1000, 2);
+  MESSAGE("two causes: " << share);
+  CHECK(share >= 0.95);
+}
+
+TEST_CASE("one observation shows nothing, and none neither") {
+  const auto made = test::generate_case(1, 1);
+  CHECK(diagnosis::diagnose({}).empty());
+  CHECK(diagnosis::diagnose({made.observations.data(), 1}).empty());
+}
+
+TEST_CASE("a process that was started again is judged from there on") {
+  auto made = test::generate_case(2, 0);
+  for (std::size_t i = 3; i < made.observations.size(); ++i) {
+    for (auto& [name, process] : made.observations[i].processes) {
+      process.incarnation = 8;
+      process.steps -= 200;
+    }
+  }
+  CHECK(diagnosis::diagnose(made.observations).empty());
+}
+
+}  // namespace dpwa
