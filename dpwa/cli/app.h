@@ -32,6 +32,7 @@ void add_process_commands(CLI::App& parent, CommandContext& context);  // node, 
 void add_dashboard_command(CLI::App& parent, CommandContext& context);
 void add_export_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);
+void add_doctor_command(CLI::App& parent, CommandContext& context);
 void add_top_command(CLI::App& parent, CommandContext& context);
 void add_why_command(CLI::App& parent, CommandContext& context);
 

@@ -50,4 +50,18 @@ std::vector<std::uint16_t> free_ports(std::size_t count) {
   return ports;
 }
 
+std::string listening_problem(const std::string& address, std::uint16_t port) {
+  asio::io_context io;
+  boost::system::error_code error;
+  const asio::ip::address at = asio::ip::make_address(address, error);
+  if (error) return error.message();
+  const tcp::endpoint endpoint(at, port);
+  tcp::acceptor probe(io);
+  probe.open(endpoint.protocol(), error);
+  if (!error) probe.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) probe.bind(endpoint, error);
+  if (!error) probe.listen(1, error);
+  return error ? error.message() : "";
+}
+
 }  // namespace dpwa::net

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace dpwa::net {
@@ -11,5 +12,8 @@ namespace dpwa::net {
 // this while the calling process lives. For nodes of which no file says where they listen; one
 // thread at a time. Throws std::runtime_error when none are found.
 std::vector<std::uint16_t> free_ports(std::size_t count);
+
+// Why a process cannot listen at this numeric address and port now; empty: it can.
+std::string listening_problem(const std::string& address, std::uint16_t port);
 
 }  // namespace dpwa::net

@@ -43,7 +43,8 @@ TEST_CASE("the help names all back ends, in lines of at most 80 columns") {
                                              {"kvserver"},
                                              {"status"},
                                              {"top"},
-                                             {"why"}}) {
+                                             {"why"},
+                                             {"doctor"}}) {
     auto arguments = command;
     arguments.emplace_back("--help");
     const CliResult result = run_cli(arguments);
