@@ -80,8 +80,12 @@ class Pod:
         return words in self.log.read_text(encoding="utf-8", errors="replace")
 
     def remove(self) -> None:
+        # With the first process all others of the pod end, and so does the one outside that waits for it.
         if self.engine.poll() is None:
-            self.engine.kill()
+            try:
+                self.signal(signal.SIGKILL)
+            except (OSError, IndexError):  # it has just ended, or not begun
+                self.engine.kill()
             self.engine.wait()
         subprocess.run(["ip", "netns", "delete", self.network], check=False, capture_output=True)
 
