@@ -36,7 +36,8 @@ constexpr Quantity counters[] = {{"steps", "/steps/count"},
                                  {"compute", "/steps/compute_s"},
                                  {"publish", "/steps/publish_s"},
                                  {"blend", "/steps/blend_s"},
-                                 {"wait", "/steps/wait_s"}};
+                                 {"wait", "/steps/wait_s"},
+                                 {"cpu", "/process/cpu_s"}};
 // The parts of a document that a row has as they are.
 constexpr const char* parts[] = {"state",   "pulls_ok", "pulls_failed", "collective", "kvstore",
                                  "epoch",   "slices",   "bytes",        "updates",    "lost",
@@ -93,9 +94,10 @@ void ClusterView::add_events(const ClusterStatus& found, double time) {
         if (!event.is_object() || count_in(event, "number") <= told.number) continue;
         told.number = count_in(event, "number");
         const std::string level = raw_text(event, "level");
-        fresh.push_back({0,
-                         number_at(event, "/wall").value_or(time),
-                         {process.name, raw_text(event, "text"), level != "info"}});
+        fresh.push_back(
+            {0,
+             number_at(event, "/wall").value_or(time),
+             {process.name, raw_text(event, "text"), level == "warn" || level == "error"}});
       }
     }
   }

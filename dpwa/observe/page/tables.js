@@ -56,6 +56,7 @@ const nodeColumns = [
   column("steps/s", row => row.steps_per_s, short),
   column("step ms", row => row.steps_per_s > 0 ? 1000 / row.steps_per_s : undefined, v => number(v, 1)),
   column("time", row => row.compute_per_s === undefined ? undefined : row, partsOf),
+  column("CPU", row => row.cpu_per_s, percent),
   column("in/s", row => row.received_per_s, bytes),
   column("out/s", row => row.sent_per_s, bytes),
   column("pulls ok", row => row.pulls_ok),
