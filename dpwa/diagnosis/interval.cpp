@@ -37,7 +37,8 @@ Activity activity_of(const std::string& name, const Process& first, const Proces
     const Peer none;
     const Peer& then = before == first.peers.end() ? none : before->second;
     activity.peers[peer] = {now.ok - std::min(now.ok, then.ok),
-                            now.failed - std::min(now.failed, then.failed), now.is_unreachable};
+                            now.failed - std::min(now.failed, then.failed), now.failures,
+                            now.is_unreachable};
   }
   return activity;
 }

@@ -19,6 +19,7 @@ constexpr double much_slower = 4;  // than the median of the others
 constexpr double much_lost = 0.005;
 constexpr double least_lost = 3;
 constexpr double much_waited = 0.3;
+constexpr std::uint64_t sure = 3;  // failures in a row
 
 using Pair = std::pair<std::string, std::string>;  // in the order of the names
 
@@ -136,14 +137,16 @@ void judge_directions(const Interval& interval, Findings& findings) {
   for (const auto& [name, activity] : interval.active) {
     for (const auto& [other, peer] : activity.peers) {
       const auto back = interval.active.find(other);
-      if (peer.ok > 0 || peer.failed < 1 || !peer.is_unreachable || back == interval.active.end())
+      if (peer.ok > 0 || peer.failures < sure || !peer.is_unreachable ||
+          back == interval.active.end())
         continue;
-      const auto reached = back->second.peers.find(name);
-      if (reached == back->second.peers.end() || reached->second.ok == 0) continue;
+      const auto reached = back->second.last.peers.find(name);
+      if (reached == back->second.last.peers.end() || reached->second.ok == 0 ||
+          reached->second.failures > 0)
+        continue;
       findings.push_back({Cause::one_way_link, name + " -> " + other, 0.3,
-                          "all " + std::to_string(peer.failed) + " pulls of " + name + " from " +
-                              other + " failed, and " + other + " pulled " +
-                              std::to_string(reached->second.ok) + " times from " + name,
+                          "the last " + std::to_string(peer.failures) + " pulls of " + name +
+                              " from " + other + " failed, and " + other + " pulls from " + name,
                           "look for a packet filter on the host of " + other +
                               ", and whether its address in the cluster file is the one that " +
                               name + " can reach"});

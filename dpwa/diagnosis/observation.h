@@ -22,6 +22,7 @@ struct Connection {
 struct Peer {
   std::uint64_t ok = 0;  // attempts to pull from it
   std::uint64_t failed = 0;
+  std::uint64_t failures = 0;   // in a row
   bool is_unreachable = false;  // the last one got no connection or no answer
 };
 

@@ -42,6 +42,7 @@ Json describe(const std::string& name, const PeerRecord& peer, double score, boo
   out["score"] = number(score);
   out["attempts_ok"] = peer.pulls_ok;
   out["attempts_failed"] = peer.pulls_failed;
+  out["failures_in_a_row"] = peer.failures;
   out["last_failure"] = peer.last_failure ? Json(name_of(*peer.last_failure)) : Json(nullptr);
   out["retry_in_ms"] = ms_until(std::max(peer.retry_at, peer.rests_until), now);
   out["incarnation"] = peer.incarnation;

@@ -35,6 +35,7 @@ diagnosis::Connection connection_of(const Json& document) {
 diagnosis::Peer peer_of(const Json& document) {
   const std::string failure = raw_text(document, "last_failure");
   return {count_in(document, "attempts_ok"), count_in(document, "attempts_failed"),
+          count_in(document, "failures_in_a_row"),
           failure == "timed_out" || failure == "unreachable"};
 }
 

@@ -335,6 +335,7 @@ class Generator {
       const bool fails = nodes_[i].is_absent || (i == 0 && node.hears_nothing_of_first);
       (fails ? peer.failed : peer.ok) += asked;
       if (!fails && chance(0.05)) peer.failed += 1;
+      peer.failures = fails ? peer.failures + asked : 0;
       peer.is_unreachable = fails;
     }
   }
