@@ -167,7 +167,7 @@ Json ClusterView::process(const std::string& name) const {
 }
 
 std::string ClusterView::metrics() const {
-  static const Json none;
+  static const Json& none = *new Json;
   std::vector<Measured> measured;
   std::set<std::string> names;  // each once: one that joined may bear the name of a server
   for (const auto* const list : {&found_.nodes, &found_.servers}) {

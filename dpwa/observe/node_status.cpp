@@ -48,7 +48,7 @@ std::uint64_t count_in(const Json& document, const char* key) {
 }
 
 const Json& object_in(const Json& document, const char* key) {
-  static const Json none = Json::object();
+  static const Json& none = *new Json(Json::object());
   const Json& value = value_in(document, key);
   return value.is_object() ? value : none;
 }

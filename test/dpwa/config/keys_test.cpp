@@ -44,6 +44,7 @@ struct Vectors {
 
 // Of the keys whose accepted values are not only a range, a type or some words.
 const std::map<std::string, Vectors> own_vectors = {
+    {"seeds", {{"[a]", "['b:1', 'b:65535']"}, {"[]", "a", "['a:0']", "['a:65536']"}}},
     {"cluster", {{"a", std::string(64, 'a')}, {"\"\"", std::string(65, 'a'), ".a"}}},
     {"gossip.seed", {{"0", "9223372036854775807"}, {"-1", "9223372036854775808"}}},
     {"collective.bucket_bytes", {{"0", "1GiB"}, {"-1", "1073741825"}}},

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the Grafana dashboard of samples/monitoring/grafana.json. Needs grafana-foundation-sdk from PyPI."""
+"""Prints the Grafana dashboard grafana.json beside it. Needs grafana-foundation-sdk from PyPI."""
 
 from __future__ import annotations
 
