@@ -260,7 +260,8 @@ TEST_CASE("the log says which data a node trains on, and what one that joined sh
         "last; its nodes share the same samples among 4; --shard and --split shared choose "
         "otherwise");
   options.shard = ShardChoice{1, 4};
-  CHECK(words() == "training on 15000 of 60000 samples: shard 2 of 4 (iid), as --shard says");
+  CHECK(words() ==
+        "training on 15000 of 60000 samples: shard 2 of 4 (iid), as --shard or the launcher says");
   options.shard.reset();
   options.split.kind = SplitKind::shared;
   CHECK(words() == "training on 15000 of 60000 samples: all, as --split shared says");
