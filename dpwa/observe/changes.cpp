@@ -10,12 +10,6 @@ const NodeStatus* process_in(const std::vector<NodeStatus>& all, const std::stri
   return found == all.end() ? nullptr : &*found;
 }
 
-std::string members_of(const Json& group) {
-  const Json& members = list_in(group, "members");
-  return members.size() > 8 ? std::to_string(members.size()) + " nodes"
-                            : names_in(group, "members");
-}
-
 class Comparison {
  public:
   Comparison(const NodeStatus& before, const NodeStatus& now) : before_(before), now_(now) {}
@@ -30,39 +24,15 @@ class Comparison {
       const bool bad = now_.member == "suspect" || now_.member == "dead";
       add("is " + now_.member + " for the others", bad);
     }
-    if (is_absent.empty() && was_absent.empty()) compare_documents();
+    const auto process = [](const NodeStatus& of) { return count_in(of.document, "incarnation"); };
+    const bool both = is_absent.empty() && was_absent.empty();
+    if (both && process(now_) != process(before_)) add("was started again");
     return std::move(made_);
   }
 
  private:
   void add(const std::string& words, bool is_bad = false) {
     made_.push_back({now_.name, words, is_bad});
-  }
-
-  void compare_documents() {
-    const Json& was = before_.document;
-    const Json& is = now_.document;
-    if (count_in(is, "incarnation") != count_in(was, "incarnation")) add("was started again");
-    const std::string state = field_text(is, "state");
-    if (state != field_text(was, "state")) add("is " + state, state == "stale");
-    compare_groups(object_in(was, "collective"), object_in(is, "collective"));
-    if (count_in(is, "epoch") != count_in(was, "epoch"))
-      add("has epoch " + std::to_string(count_in(is, "epoch")));
-    const std::string lost = names_in(is, "lost");
-    if (!lost.empty() && lost != names_in(was, "lost")) add("lost the values of " + lost, true);
-    const Json& firewall = object_in(is, "firewall");
-    const Json& older = object_in(was, "firewall");
-    const auto refused = [](const Json& counters) {
-      return count_in(counters, "distance_refused") + count_in(counters, "not_finite");
-    };
-    if (refused(firewall) > refused(older)) add("refused parameters of a peer", true);
-  }
-
-  void compare_groups(const Json& was, const Json& is) {
-    if (count_in(is, "epoch") != count_in(was, "epoch"))
-      add("is in group " + std::to_string(count_in(is, "epoch")) + ": " + members_of(is));
-    if (flag_in(is, "apart") && !flag_in(was, "apart")) add("trains apart", true);
-    if (flag_in(is, "seeks") && !flag_in(was, "seeks")) add("seeks a group", true);
   }
 
   const NodeStatus& before_;

@@ -14,9 +14,9 @@ struct Change {
   bool is_bad = false;
 };
 
-// In the order of `now`: processes that joined, stopped or began to answer, were started again,
-// changed their state, are seen otherwise by the others, or have a new group or epoch; then those
-// that left. Nothing when `before` is empty. Pure.
+// In the order of `now`: processes that joined, stopped or began to answer, were started again, or
+// are seen otherwise by the others; then those that left. The rest they tell themselves, as events.
+// Nothing when `before` is empty. Pure.
 std::vector<Change> changes(const ClusterStatus& before, const ClusterStatus& now);
 
 }  // namespace dpwa::observe
