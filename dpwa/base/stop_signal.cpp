@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -15,13 +16,14 @@ constexpr std::int64_t one_stop_ms = 5000;  // in which two SIGTERM are one
 constexpr int code_after_sigterm = 128 + SIGTERM;
 
 std::atomic<int> noted{0};
-std::atomic<std::int64_t> noted_at{0};       // ms of the monotonic clock
 std::atomic<std::int64_t> terminated_at{0};  // the first SIGTERM that counted; 0 = none
 std::atomic<int> code_of_notice{code_after_sigterm};
+std::atomic<unsigned> grace{0};  // seconds; 0 = not known
 std::atomic<bool> deferred{false};
 std::atomic<bool> reload_wanted{false};
 std::atomic<const char*> name{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<unsigned>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
@@ -57,12 +59,16 @@ const char* ending(int number) {
   }
 }
 
+void say_ending(int number) {
+  const char* program = name;
+  if (program == nullptr) return;
+  say(program);
+  say(ending(number));
+}
+
 // Within a signal handler.
 [[noreturn]] void end(int number) {
-  if (const char* program = name) {
-    say(program);
-    say(ending(number));
-  }
+  say_ending(number);
   ::_exit(code_of(number));
 }
 
@@ -81,9 +87,9 @@ void on_signal(int number) {
     if (!is_same_stop(number)) end(number);
     return;
   }
-  noted_at = now_ms();
   if (number == SIGTERM) terminated_at = now_ms();
   if (!deferred) end(number);
+  if (grace > 0) ::alarm(std::max(1U, grace - 1));
 }
 
 void on_early_signal(int number) {
@@ -94,8 +100,12 @@ void on_hang_up(int) {
   reload_wanted = true;
 }
 
+// It has not ended in order: 0 would be untrue.
 void on_alarm(int) {
-  end(noted);
+  const int number = noted;
+  if (number == 0) return;
+  say_ending(number);
+  ::_exit(is_notice(number) ? code_after_sigterm : 128 + number);
 }
 
 // No handler interrupts another one.
@@ -142,13 +152,15 @@ bool take_reload() {
   return reload_wanted.exchange(false);
 }
 
-unsigned elapsed() {
-  return noted == 0 ? 0 : static_cast<unsigned>((now_ms() - noted_at) / 1000);
-}
-
 void limit(unsigned seconds) {
+  if (grace > 0) return;
   handle(SIGALRM, on_alarm);
   ::alarm(seconds);
+}
+
+void set_grace(unsigned seconds) {
+  handle(SIGALRM, on_alarm);
+  grace = seconds;
 }
 
 int exit_code() {

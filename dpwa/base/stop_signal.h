@@ -26,9 +26,12 @@ void defer(bool on);           // from now on, whether the first signal is only 
 int received();                // the number of the noted signal; 0 = none. Any thread.
 bool preempted();              // whether it was a notice. Any thread.
 bool take_reload();            // whether SIGHUP arrived since the last call
-unsigned elapsed();            // whole seconds since the noted signal; 0 without one
-void limit(unsigned seconds);  // ends the process with exit_code() after that time
+void limit(unsigned seconds);  // ends the process after that time, if a signal was noted
+// The time from the first signal until the process is killed: it ends a second before, wherever it
+// is, and limit() has no effect.
+void set_grace(unsigned seconds);
 
+// A process that ends by limit() or set_grace() has 128 + the number, and 143 after a notice.
 // Of a program that ends because of the noted signal: 128 + its number; after a notice 143, as
 // after SIGTERM, or what set_preempted_code() was given.
 int exit_code();

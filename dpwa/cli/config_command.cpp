@@ -105,7 +105,9 @@ void check(const CheckOptions& options, CommandContext& context) {
   if (!context.out.flush()) return;  // which is a failure of the program
   context.err << "ok: " << options.file << ": cluster " << config.cluster << ", ";
   if (config.nodes.empty()) {
-    context.err << "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)";
+    context.err << (config.seeds.empty()
+                        ? "nodes come from the launcher (torchrun, srun, mpirun, Kubernetes)"
+                        : "nodes meet by seeds");
   } else {
     context.err << config::counted(config.nodes.size(), "node");
   }

@@ -137,7 +137,7 @@ void add_doctor_command(CLI::App& parent, CommandContext& context) {
                       "What {name} in the paths of the security section stands for (default: the "
                       "first node whose files can be read here)");
   command->add_option("--model-bytes", options->model_bytes, "Size of the parameters of the model")
-      ->transform(CLI::AsSizeValue(false));
+      ->transform(CLI::AsSizeValue(true));
   command->add_option("--timeout-ms", options->timeout_ms, "How long to wait for each process")
       ->check(CLI::Range(1U, 600000U))
       ->capture_default_str();

@@ -63,6 +63,7 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   check_names(config, locations);
   if (original) finish_original(root, config.gossip);
   check_min_nodes(config, locations);
+  check_seeds(config, locations);
   return config;
 }
 

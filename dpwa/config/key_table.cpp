@@ -200,6 +200,8 @@ KeySection observe_keys() {
         const ObserveConfig& observe = config.observe;
         if (observe.port != 0 && !observe.open && observe.token_file.empty())
           section.fail("metrics need a token; accepted: token_file: FILE, or open: true");
+        if (observe.open && !observe.token_file.empty())
+          section.fail("'open: true' needs no token; accepted: open: true, or token_file: FILE");
       }};
 }
 

@@ -10,6 +10,7 @@
 
 #include "dpwa/base/numbers.h"
 #include "dpwa/base/plain_text.h"
+#include "dpwa/base/resolve_host.h"
 #include "dpwa/config/field.h"
 #include "dpwa/config/keys.h"
 #include "dpwa/config/resolve.h"
@@ -116,7 +117,9 @@ std::optional<NodeEntry> parse_endpoint(const std::string& text,
   }
   if (entry.host.size() >= 2 && entry.host.front() == '[' && entry.host.back() == ']')
     entry.host = entry.host.substr(1, entry.host.size() - 2);
-  if (entry.host.empty() || !otherwise) return std::nullopt;
+  const bool sound = !entry.host.empty() && entry.host.find('/') == std::string::npos &&
+                     (entry.host.find(':') == std::string::npos || is_numeric_host(entry.host));
+  if (!sound || !otherwise) return std::nullopt;
   entry.port = *otherwise;
   return entry;
 }

@@ -85,12 +85,16 @@ void resolve_seeds(Config& config) {
   for (NodeEntry& seed : config.seeds) seed.addresses = resolver.resolve(seed.host).addresses;
 }
 
-void add_self_by_seeds(Config& config, Locations& locations) {
+void check_seeds(const Config& config, const Locations& locations) {
+  if (config.seeds.empty() || !config.nodes.empty()) return;
   if (config.backend != Backend::gossip && config.backend != Backend::null)
     locations.fail("seeds", "nodes without a list are for backend gossip; accepted: nodes");
   if (!config.gossip.membership.open)
     locations.fail("gossip.membership.join",
                    "'closed' refuses the nodes that the seeds bring together; accepted: open");
+}
+
+void add_self_by_seeds(Config& config, Locations& locations) {
   const bool placed = !config.nodes.empty();  // by a launcher
   if (!placed) {
     if (config.self.empty()) config.self = name_of_host();

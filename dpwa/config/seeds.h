@@ -22,6 +22,9 @@ std::vector<std::string> texts_of(const std::vector<NodeEntry>& seeds);
 // later.
 void resolve_seeds(Config& config);
 
+// Throws ConfigError where seeds stand in for the list of nodes, and other settings need that.
+void check_seeds(const Config& config, const Locations& locations);
+
 // Makes this process a node of a file that lists none: under Config::self, or the name of this
 // host; at DPWA_HOST, or the address by which it reaches a seed; at the port that a launcher has
 // given it, DPWA_PORT, or seed_port. Throws ConfigError for settings that need a list of nodes.

@@ -35,7 +35,7 @@ void judge_clipping(const Interval& interval, Findings& findings) {
                       percent(clipped / pulls) +
                           " of the parameters that they blended were farther away than the "
                           "firewall's bound, and counted in part",
-                      "if the nodes are honest, raise gossip.firewall.distance, or lower the "
+                      "if the nodes are honest, set gossip.firewall.distance: warn, or lower the "
                       "learning rate; else look at the node whose parameters are distant"});
 }
 

@@ -32,6 +32,8 @@ struct Process {
   bool connects = false;  // the system at its address took a connection
   bool answers = false;
   bool nobody_listens = false;
+  std::string error;          // why it does not answer
+  bool lost_trainer = false;  // a node process whose trainer is gone
   bool trains = false;
   std::uint64_t incarnation = 0;
   std::string host;   // key of Observation::hosts

@@ -24,8 +24,10 @@ Finding absence_of(const std::string& name, const Process& process) {
             "it is stopped (SIGSTOP, a debugger), swapped out or hangs: look at its state with ps, "
             "continue it with kill -CONT, or kill it"};
   }
-  return {Cause::cut_off, name, 1, "nothing answers at its address, not even its system",
-          "look at its host, its network and the packet filters on the way"};
+  return {Cause::cut_off, name, 1,
+          process.error.empty() ? "nothing answers at its address, not even its system"
+                                : "no answer: " + process.error,
+          "look at its address, the keys, its host, its network and the packet filters on the way"};
 }
 
 // Neither computes, as in an evaluation, nor waits for others.
@@ -48,6 +50,10 @@ void judge_processes(std::span<const Observation> observations, const Interval& 
   for (const auto& [name, process] : observations.back().processes) {
     all_answer = all_answer && process.answers;
     if (is_silent(observations, name)) findings.push_back(absence_of(name, process));
+    if (process.lost_trainer)
+      findings.push_back({Cause::gone, name, 1,
+                          "its trainer is gone; the node process serves its last snapshot",
+                          "look at the end of the trainer's log, and start it again"});
   }
   for (const auto& [name, activity] : interval.active) {
     // Those that step together may wait for one that is absent. Nodes of gossip have peers.

@@ -174,7 +174,7 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   lines_.push_back({true,
                     "took over the weights of '" + report_.peer + "' at clock " +
                         std::to_string(clock_) +
-                        (options_.by_seeds ? ": these have been trained for longer"
+                        (options_.by_seeds ? ": two parts that began apart have met"
                                            : ": more nodes of the file descend from these, or they "
                                              "have trained for longer"),
                     {},

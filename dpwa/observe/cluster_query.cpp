@@ -29,7 +29,8 @@ std::vector<Asked> all_of(const std::vector<NodeEntry>& entries) {
 
 // Nodes that joined and are not known yet. Their number is limited, so that a lying node cannot
 // keep this command busy.
-std::vector<Asked> joined(const std::vector<NodeStatus>& known) {
+// `dead_too`: those that the others hold to be dead, because no list names them.
+std::vector<Asked> joined(const std::vector<NodeStatus>& known, bool dead_too) {
   constexpr std::size_t most = 1024;
   std::vector<Asked> found;
   for (const auto& [name, member] : members_in(known)) {
@@ -37,7 +38,7 @@ std::vector<Asked> joined(const std::vector<NodeStatus>& known) {
     const auto port = member.find("port");
     const std::string address = raw_text(member, "address");
     const std::string status = raw_text(member, "status");
-    const bool runs = status == "alive" || status == "suspect";
+    const bool runs = status == "alive" || status == "suspect" || (dead_too && status == "dead");
     if (is_known || !runs || !is_plain_text(name) || !is_plain_text(address) ||
         port == member.end() || !port->is_number_unsigned() || *port > 65535)
       continue;
@@ -124,7 +125,7 @@ ClusterStatus ask_all(const Asking& asking) {
   const Config& config = asking.config;
   const bool by_seeds = config.nodes.empty();
   ClusterStatus found{by_seeds ? ask_seeds(asking) : ask(asking, all_of(config.nodes)), {}};
-  if (const std::vector<Asked> more = joined(found.nodes); !more.empty()) {
+  if (const std::vector<Asked> more = joined(found.nodes, by_seeds); !more.empty()) {
     for (NodeStatus& node : ask(asking, more)) {
       node.joined = !by_seeds;
       found.nodes.push_back(std::move(node));

@@ -67,10 +67,13 @@ diagnosis::Process process_of(const NodeStatus& status) {
   process.answers = absence_of(status).empty();
   process.connects = status.connected;
   process.nobody_listens = status.nobody_listens;
+  process.error = status.error;
   if (!process.answers) return process;
   const Json& document = status.document;
   process.is_server = raw_text(document, "role") == "kvserver";
-  process.trains = raw_text(document, "state") == "training";
+  const std::string state = raw_text(document, "state");
+  process.trains = state == "training";
+  process.lost_trainer = state == "stale";
   process.incarnation = count_in(document, "incarnation");
   process.host = raw_text(object_in(document, "host"), "id");
   process.loss = measure_in(document, "loss");

@@ -1,6 +1,7 @@
 #include "dpwa/web/access.h"
 
 #include <openssl/crypto.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
@@ -19,7 +20,8 @@ constexpr std::size_t longest_token = 128;
 
 bool has_token(const std::string& authorization, const std::string& token) {
   constexpr std::string_view scheme = "Bearer ";
-  if (!authorization.starts_with(scheme)) return false;
+  // Schemes of HTTP are the same in any case.
+  if (::strncasecmp(authorization.c_str(), scheme.data(), scheme.size()) != 0) return false;
   const std::string_view given = std::string_view(authorization).substr(scheme.size());
   return given.size() == token.size() &&
          CRYPTO_memcmp(given.data(), token.data(), token.size()) == 0;

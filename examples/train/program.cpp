@@ -80,12 +80,10 @@ class Program {
   bool write(const RunResult& result);
   std::optional<Evaluation> evaluate_own();
   void reestimate();
-  void limit_the_end() const;
   // False: the final average was over too few nodes, or there is no final model.
   bool leave(RunResult& result);
 
   TrainOptions options_;
-  std::optional<unsigned> grace_;  // seconds
   LaunchedConfig cluster_;
   Config config_;
   std::vector<c10::Device> devices_;
@@ -113,7 +111,6 @@ class Program {
 
 Program::Program(const TrainOptions& options)
     : options_(options),
-      grace_(launch::grace_seconds(launch::launcher_environment())),
       cluster_(options.config, options.name, options.join),
       config_(configured(cluster_.config(), options)),
       devices_(resolve_devices(options)),
@@ -121,6 +118,8 @@ Program::Program(const TrainOptions& options)
   make_current(device_);
   require_backend(config_);
   stop_signal::set_preempted_code(launch::preempted_code(config_, launch::launcher_environment()));
+  if (const auto grace = launch::grace_seconds(launch::launcher_environment()))
+    stop_signal::set_grace(*grace);
   require_data_directory(options_);
   open_log(config_).use();
   if (!options_.checkpoint.empty()) {
@@ -261,13 +260,6 @@ void Program::reestimate() {
           " BatchNorm layers again on the averaged model");
 }
 
-// The process ends by itself, a second before the engine kills it.
-void Program::limit_the_end() const {
-  const unsigned gone = stop_signal::elapsed() + 1;
-  const unsigned left = grace_ && *grace_ > gone ? *grace_ - gone : 1;
-  stop_signal::limit(grace_ ? left : stop_limit_seconds);
-}
-
 bool Program::leave(RunResult& result) {
   if (result.interrupted) {
     adapter_->leave();
@@ -347,7 +339,7 @@ int Program::run() {
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   result.preempted = stop_signal::preempted();
-  if (stop_signal::received() != 0) limit_the_end();
+  if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
   if (result.own && !trainer.has_evaluated())
     report_->evaluation(result.position.train_seconds, result.position.step, *result.own);

@@ -135,7 +135,7 @@ class TorchNode(Node):
             self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
         self._places = [tensor.data_ptr() for tensor in self._tensors]
         self._types = [(tensor.dtype, tensor.shape) for tensor in self._tensors]
-        self._count = sum(1 for _ in self._registered())
+        self._held = list(self._registered())
 
     def _registered(self) -> Iterator[torch.Tensor]:
         for module in self._model.modules():
@@ -147,8 +147,15 @@ class TorchNode(Node):
         for i, tensor in enumerate(self._tensors):
             if tensor.data_ptr() != self._places[i] or (tensor.dtype, tensor.shape) != self._types[i]:
                 raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
-        if sum(1 for _ in self._registered()) != self._count:
+        now = list(self._registered())
+        if len(now) != len(self._held):
             raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
+        for before, tensor in zip(self._held, now):
+            if tensor is not before:
+                raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(before)}'{AGAIN}")
+
+    def _name_of(self, held: torch.Tensor) -> str:
+        return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")
 
     def _take_in(self) -> None:
         self._check()

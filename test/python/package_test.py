@@ -243,6 +243,12 @@ class Torch(InFolder):
             node.leave()
         model = self.model(1)
         with self.alone(model) as node:
+            model[4].weight = torch.nn.Parameter(model[4].weight.detach().clone())
+            with self.assertRaisesRegex(dpwa.UsageError, "another tensor in place of '4.weight'; call attach"):
+                node.step(torch.optim.SGD(model.parameters(), lr=0.1), self.backward(model))
+            node.leave()
+        model = self.model(1)
+        with self.alone(model) as node:
             model.append(torch.nn.Linear(5, 5))
             with self.assertRaisesRegex(dpwa.UsageError, "list of parameters and buffers"):
                 node.update_send(1.0)

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <initializer_list>
+#include <utility>
 
 #include "test/support/run_in_child.h"
 
@@ -52,6 +53,23 @@ TEST_CASE("the notice of a preemption and the SIGTERM that follows it are one st
     CHECK(after({notice}).exit_code == 143);
     CHECK(after({notice, notice, SIGTERM, SIGTERM}, 0).exit_code == 0);
     CHECK(after({SIGTERM, notice}, 0).exit_code == 143);
+  }
+}
+
+TEST_CASE(
+    "a process that knows its grace ends before it is killed, wherever it is, and not with 0") {
+  for (const auto& [number, words] : {std::pair(SIGTERM, "program: ended by SIGTERM\n"),
+                                      std::pair(SIGUSR2, "program: ended by SIGUSR2\n")}) {
+    const test::Ended ended = test::run_in_child([number] {
+      stop_signal::install("program");
+      stop_signal::set_preempted_code(0);
+      stop_signal::set_grace(2);
+      stop_signal::defer(true);
+      std::raise(number);
+      while (true) ::pause();
+    });
+    CHECK(ended.exit_code == 143);
+    CHECK(ended.errors == words);
   }
 }
 

@@ -55,7 +55,8 @@ TEST_CASE("beside a list of nodes seeds change nothing for those that it names")
 }
 
 TEST_CASE("wrong seeds are one line") {
-  for (const char* seed : {"''", "'a b'", "'a:0'", "'a:70000'", "'[]'", "':7'"}) {
+  for (const char* seed :
+       {"''", "'a b'", "'a:0'", "'a:70000'", "'[]'", "':7'", "'http://x:1'", "'10.0.0.1:7:1'"}) {
     CAPTURE(seed);
     const std::string said = problem_of(ScratchFile("seeds: [" + std::string(seed) + "]\n"));
     CHECK(said.find(":1: seeds[0]: ") != std::string::npos);
