@@ -70,7 +70,7 @@ TEST_CASE("a connection ends that sends no HTTP, a body, or headers beyond the b
   const std::string body = "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
   const std::string long_header = "GET / HTTP/1.1\r\nHost: " + std::string(10000, 'a') + "\r\n\r\n";
   for (const std::string& bytes :
-       {std::string("\x16\x03\x01\x02\x00 nonsense\r\n\r\n", 20), body, long_header}) {
+       {std::string("\x16\x03\x01\x02\x00 nonsense\r\n\r\n", 18), body, long_header}) {
     test::RawSocket socket(served.port());
     socket.send(bytes);
     CHECK(answer_until(socket, "asked for /").find("asked") == std::string::npos);
