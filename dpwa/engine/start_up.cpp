@@ -211,8 +211,7 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   after_pause_ = Phase::visiting;
 }
 
-// No seed has to be there. But a node that answers and refuses this one, or does not speak with it,
-// may be of the very cluster: nobody begins alone beside it.
+// No seed has to be there, but nobody begins alone beside one that refuses it.
 void StartUp::found_by_seeds(const std::vector<PeerAnswer>& answers, TimePoint now) {
   std::string why;
   for (const PeerAnswer& seed : answers) {
