@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <map>
 
+#include "dpwa/base/median.h"
 #include "dpwa/diagnosis/rules.h"
-#include "dpwa/rules/distance_bound.h"
 
 namespace dpwa::diagnosis {
 namespace {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "dpwa/base/median.h"
 #include "dpwa/diagnosis/rules.h"
-#include "dpwa/rules/distance_bound.h"
 
 namespace dpwa::diagnosis {
 namespace {

@@ -1,26 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <span>
 #include <vector>
 
-#include "dpwa/base/invariant.h"
+#include "dpwa/base/median.h"
 #include "dpwa/rules/per_peer.h"
 
 namespace dpwa {
-
-// The median; of an even number of values the lower of the two in the middle. Reorders `values`,
-// which must not be empty.
-inline double lower_median(std::span<double> values) {
-  DPWA_INVARIANT(!values.empty(), "a median is of some values");
-  const auto median = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), median, values.end());
-  return *median;
-}
 
 // How far away a peer's parameters may be: tau of ClippedGossip (He, Karimireddy, Jaggi 2022),
 // taken as a multiple of the median of recent distances. Each peer has at most its share of the
