@@ -13,6 +13,7 @@
 #include "dpwa/base/process_memory.h"
 #include "dpwa/base/time.h"
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/asking_options.h"
 #include "dpwa/cli/doctor_checks.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/net/free_ports.h"
@@ -130,12 +131,7 @@ void add_doctor_command(CLI::App& parent, CommandContext& context) {
       "doctor",
       "Check this machine for a run of a cluster file: ports, names, peers, clocks, limits");
   command->footer("The exit code is 1 when a check fails. It does not measure bandwidth.");
-  command->add_option("FILE,--config", options->file, "The cluster file")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  command->add_option("--name", options->name,
-                      "What {name} in the paths of the security section stands for (default: the "
-                      "first node whose files can be read here)");
+  add_asking_options(*command, options->file, options->name);
   command->add_option("--model-bytes", options->model_bytes, "Size of the parameters of the model")
       ->transform(CLI::AsSizeValue(true));
   command->add_option("--timeout-ms", options->timeout_ms, "How long to wait for each process")

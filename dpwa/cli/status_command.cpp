@@ -10,6 +10,7 @@
 
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/asking_options.h"
 #include "dpwa/cli/node_status.h"
 #include "dpwa/config/config.h"
 #include "dpwa/observe/cluster_query.h"
@@ -84,12 +85,7 @@ void add_status_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command =
       parent.add_subcommand("status", "Show the state of every node of a cluster file");
   command->footer("The exit code is 0 also when no node answers, except with --check.");
-  command->add_option("FILE,--config", options->file, "The cluster file")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  command->add_option("--name", options->name,
-                      "What {name} in the paths of the security section stands for (default: the "
-                      "first node whose files can be read here)");
+  add_asking_options(*command, options->file, options->name);
   CLI::Option* json =
       command->add_flag("--json", options->json, "Print one JSON document instead of a table");
   CLI::Option* check = command->add_flag("--check", options->check,

@@ -11,6 +11,7 @@
 
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/asking_options.h"
 #include "dpwa/cli/top_table.h"
 #include "dpwa/observe/cluster_query.h"
 #include "dpwa/observe/observation_of.h"
@@ -71,12 +72,7 @@ void add_top_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command = parent.add_subcommand(
       "top", "Show how fast every node steps and where its time goes, with the latest events");
   command->footer("dpwa status --watch shows the counters instead. Ctrl-C ends it.");
-  command->add_option("FILE,--config", options->file, "The cluster file")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
-  command->add_option("--name", options->name,
-                      "What {name} in the paths of the security section stands for (default: the "
-                      "first node whose files can be read here)");
+  add_asking_options(*command, options->file, options->name);
   command->add_option("--seconds", options->seconds, "The time between two tables")
       ->check(CLI::Range(1U, 3600U))
       ->capture_default_str();

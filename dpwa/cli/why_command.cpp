@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpwa/cli/app.h"
+#include "dpwa/cli/asking_options.h"
 #include "dpwa/cli/usage.h"
 #include "dpwa/config/text.h"
 #include "dpwa/diagnosis/diagnose.h"
@@ -118,13 +119,8 @@ void add_why_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command = parent.add_subcommand(
       "why", "Name the causes that make a cluster slow, with the evidence and what to do");
   command->footer("The exit code is 0 whatever it finds.");
-  command->add_option("FILE,--config", options->file, "The cluster file")
-      ->required()
-      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
+  add_asking_options(*command, options->file, options->name);
   command->add_option("NODE", options->node, "Only what concerns this node or server");
-  command->add_option("--name", options->name,
-                      "What {name} in the paths of the security section stands for (default: the "
-                      "first node whose files can be read here)");
   command->add_option("--seconds", options->seconds, "How long to watch the cluster")
       ->check(CLI::Range(2U, 600U))
       ->capture_default_str();
