@@ -52,9 +52,9 @@ asio::awaitable<void> Visits::run() {
     co_await timer_.async_wait(net::as_result);
     if (stopped_) break;
     begin_probes();
-    if (seeds_.seeds.empty() || std::chrono::steady_clock::now() < next_seed_visit_) continue;
-    next_seed_visit_ =
-        std::chrono::steady_clock::now() + between_seed_visits.nominal(++seed_visits_);
+    const TimePoint now = now_();
+    if (seeds_.seeds.empty() || now < next_seed_visit_) continue;
+    next_seed_visit_ = now + between_seed_visits.nominal(++seed_visits_);
     begin_seed_visits();
   }
 }
