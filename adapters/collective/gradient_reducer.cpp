@@ -80,6 +80,13 @@ std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& 
   return buckets;
 }
 
+// The views that a bucket gives are contiguous; in it lie gradients in the order of their weights.
+void in_order_of(const std::vector<at::Tensor>& parameters, std::vector<at::Tensor>& views) {
+  for (std::size_t i = 0; i < views.size(); ++i)
+    if (!parameters[i].is_contiguous())
+      views[i] = views[i].as_strided(parameters[i].sizes(), parameters[i].strides());
+}
+
 // c10d's Reducer, configured for GradientReducer: every full bucket goes to `hook`, and nothing is
 // copied back into the gradients. Passes on exceptions of c10d.
 std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& parameters,
@@ -223,6 +230,7 @@ std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
   const at::NoGradGuard no_grad;
   if (bucket.isLast()) tell();
   Flight flight{bucket.getBuffer(), bucket.getGradients(), bucket.getParameters(), {}};
+  in_order_of(flight.parameters, flight.views);
   if (!error_) {
     try {
       if (!thread_) lend(*group_.c10d(), flight.buffer);  // the first time

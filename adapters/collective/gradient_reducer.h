@@ -50,7 +50,7 @@ struct ReducerOptions : GradientOptions {
 class GradientReducer {
  public:
   // `parameters`: those that are trained, with names for messages, in the same order on all
-  // members; contiguous. Compares nothing: the members have agreed on the model.
+  // members; dense. Compares nothing: the members have agreed on the model.
   GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
                   const ProcessGroup& group, const ReducerOptions& options);
   ~GradientReducer();

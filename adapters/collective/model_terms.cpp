@@ -98,15 +98,21 @@ bool add_state(StateSum& sum, const torch::optim::OptimizerParamState& state) {
   return false;
 }
 
+// Weights travel in the order in which they lie in memory, and gradients in that of the weights.
+std::string form_and_order_of(const at::Tensor& tensor) {
+  return form_of(tensor) + (tensor.is_contiguous() ? "" : ", channels_last");
+}
+
 }  // namespace
 
 std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model) {
   std::vector<Signature::Entry> tensors;
   for (const auto& [name, tensor] : parameters_of(model)) {
     const std::string trained = tensor.requires_grad() ? "" : ", not trained";
-    tensors.push_back({name, form_of(tensor) + trained});
+    tensors.push_back({name, form_and_order_of(tensor) + trained});
   }
-  for (const auto& [name, tensor] : buffers_of(model)) tensors.push_back({name, form_of(tensor)});
+  for (const auto& [name, tensor] : buffers_of(model))
+    tensors.push_back({name, form_and_order_of(tensor)});
   return tensors;
 }
 

@@ -10,7 +10,7 @@
 
 namespace dpwa::collective {
 
-// Parameters and buffers with their types and shapes.
+// Parameters and buffers of FlatParameters, with their types, shapes and order in memory.
 std::vector<Signature::Entry> tensors_of(const torch::nn::Module& model);
 
 // Floating-point buffers: BatchNorm statistics and their like. Counters count the same steps on

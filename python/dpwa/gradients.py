@@ -41,7 +41,8 @@ class TorchGradients:
         self._strided = torch.strided
         self._places = Places(
             core,
-            lambda memory, i: torch.from_numpy(memory).view(parameters[i].dtype).view(parameters[i].shape),
+            lambda memory, i: torch.from_numpy(memory).view(parameters[i].dtype)
+            .as_strided(parameters[i].shape, parameters[i].stride()),
             [parameter.numel() * parameter.element_size() for parameter in parameters],
         )
         core.set_source(self)

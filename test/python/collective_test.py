@@ -104,9 +104,10 @@ class Torch(InFolder):
     def model() -> Any:
         torch.manual_seed(1)
         nn = torch.nn
-        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+        first = (nn.Unflatten(1, (2, 2, 1)), nn.Conv2d(2, 8, (2, 1)), nn.Flatten())
+        model = nn.Sequential(*first, nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
         model.register_parameter("unused", nn.Parameter(torch.ones(5)))
-        return model
+        return model.to(memory_format=torch.channels_last)
 
     @staticmethod
     def loss(model: Any, rank: int, step: int) -> Any:
@@ -171,10 +172,10 @@ class Torch(InFolder):
         with self.alone(model) as node:
             with node.accumulate():
                 self.loss(model, 0, 0).backward()
-            once = model[0].weight.grad.clone()
+            once = model[1].weight.grad.clone()
             self.loss(model, 0, 0).backward()
             node.average_gradients()
-            torch.testing.assert_close(model[0].weight.grad, 2 * once)
+            torch.testing.assert_close(model[1].weight.grad, 2 * once)
             with self.assertRaisesRegex(dpwa.UsageError, "average_gradients"):
                 node.average_gradients()
             self.assertEqual(node.step(optimizer).clock, 1)
@@ -192,16 +193,16 @@ class Torch(InFolder):
             optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
             scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
             with dpwa.attach(model, file, f"w{rank + 1}") as node:
-                before = model[0].weight.detach().clone()
+                before = model[1].weight.detach().clone()
                 loss = self.loss(model, rank, 0)
                 scaler.scale(loss * (float("inf") if rank else 1)).backward()
                 report = node.step(optimizer, loss, scaler=scaler)
-                self.assertTrue(torch.equal(before, model[0].weight))
+                self.assertTrue(torch.equal(before, model[1].weight))
                 optimizer.zero_grad()
                 loss = self.loss(model, rank, 1)
                 scaler.scale(loss).backward()
                 second = node.step(optimizer, loss, scaler=scaler)
-            return report, second, model[0].weight.detach()
+            return report, second, model[1].weight.detach()
 
         (report, second, weight), (_, _, other) = all_at_once(lambda: run(0), lambda: run(1))
         self.assertEqual((report.skipped_steps, second.skipped_steps, second.clock), (1, 1, 2))

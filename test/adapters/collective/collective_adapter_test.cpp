@@ -1,4 +1,5 @@
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
 
 #include <atomic>
 #include <barrier>
@@ -298,6 +299,50 @@ TEST_CASE(
     adapter->finish();
   });
   CHECK(torch::equal(flat(*models[0]), flat(*models[1])));
+}
+
+namespace {
+
+std::shared_ptr<torch::nn::Conv2dImpl> convolution(torch::MemoryFormat format) {
+  torch::manual_seed(5);
+  torch::nn::Conv2d conv(3, 8, 3);
+  conv->weight.set_data(conv->weight.detach().contiguous(format));
+  return conv.ptr();
+}
+
+}  // namespace
+
+TEST_CASE("channels_last weights stay so, and train as others do, but not beside others") {
+  constexpr auto last = torch::MemoryFormat::ChannelsLast;
+  const Tensor images = torch::randn({2, 3, 8, 8});
+  const auto train = [&](torch::MemoryFormat format) {
+    std::vector models{convolution(format), convolution(format)};
+    run(2, [&](int rank, const Config& config) {
+      auto& model = *models[static_cast<std::size_t>(rank)];
+      torch::optim::SGD optimizer(model.parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+      const auto adapter = make_adapter(config, model);
+      adapter->start();
+      for (int step = 0; step < 5; ++step) {
+        optimizer.zero_grad();
+        const Tensor own = images.narrow(0, rank, 1).contiguous(format);
+        const Tensor loss = model.forward(own).square().mean();
+        loss.backward();
+        CHECK(model.weight.grad().is_contiguous(format));
+        adapter->step(optimizer, loss);
+      }
+      adapter->finish();
+      CHECK(model.weight.is_contiguous(format));
+    });
+    CHECK(torch::equal(models[0]->weight, models[1]->weight));
+    return models[0]->weight.detach();
+  };
+  CHECK(relative_distance(train(last), train(torch::MemoryFormat::Contiguous)) < 1e-5);
+
+  const std::vector models{convolution(torch::MemoryFormat::Contiguous), convolution(last)};
+  run(2, [&](int rank, const Config& config) {
+    const auto adapter = make_adapter(config, *models[static_cast<std::size_t>(rank)]);
+    CHECK_THROWS_WITH(adapter->start(), doctest::Contains("channels_last"));
+  });
 }
 
 TEST_CASE("fewer nodes than min_nodes in the final model are an error of the end") {
