@@ -15,6 +15,7 @@
 
 #include "adapters/common/batch_norm.h"
 #include "adapters/common/training_state.h"
+#include "adapters/parallel/device_vectors.h"
 
 namespace dpwa {
 namespace {
@@ -54,6 +55,12 @@ class KnownGradients : public torch::autograd::Function<KnownGradients> {
     return gradients;
   }
 };
+
+std::vector<at::Tensor> vectors_of(const std::vector<FlatTensors*>& copies, std::size_t dtype) {
+  std::vector<at::Tensor> vectors;
+  for (FlatTensors* copy : copies) vectors.push_back(copy->vectors()[dtype]);
+  return vectors;
+}
 
 at::Tensor state_of_generator() {
   auto generator = at::globalContext().defaultGenerator(c10::kCPU);
@@ -133,19 +140,26 @@ void ReplicaGroup::share(Replica& replica) const {
 void ReplicaGroup::give_out(std::size_t used) {
   const at::NoGradGuard no_grad;
   const TrainingModes modes(main_);
-  std::optional<FlatTensors> outgoing;
+  std::vector<FlatTensors*> copies;
+  const Tensors* like = nullptr;
   for (std::size_t k = 0; k + 1 < used; ++k) {
     Replica& replica = replicas_[k];
     if (replica.copies) {
-      if (!outgoing) outgoing.emplace(tensors_, replica.tensors, devices_[0]);
-      for (std::size_t v = 0; v < outgoing->vectors().size(); ++v)
-        replica.copies->vectors()[v].copy_(outgoing->vectors()[v], /*non_blocking=*/true);
+      copies.push_back(&*replica.copies);
+      like = &replica.tensors;
     } else {
       share(replica);
     }
     for (std::size_t i = 0; i < parameters_; ++i)
       replica.tensors[i].set_requires_grad(tensors_[i].requires_grad());
     modes.give_to(*replica.module);
+  }
+  if (like == nullptr) return;
+  FlatTensors outgoing(tensors_, *like, devices_[0]);
+  copies.insert(copies.begin(), &outgoing);
+  for (std::size_t dtype = 0; dtype < outgoing.vectors().size(); ++dtype) {
+    Tensors vectors = vectors_of(copies, dtype);
+    broadcast(vectors);
   }
 }
 
@@ -222,11 +236,12 @@ void ReplicaGroup::add_together(std::vector<Tensors>& gradients,
     for (const std::size_t i : which) chosen.push_back(std::move(gradients[device][i]));
     parts[device].emplace(chosen, like, devices_[device]);
   });
+  std::vector<FlatTensors*> all;
+  for (auto& part : parts) all.push_back(&*part);
   FlatTensors& total = *parts[0];
-  for (std::size_t v = 0; v < total.vectors().size(); ++v) {
-    total.vectors()[v].mul_(weights[0]);
-    for (std::size_t device = 1; device < parts.size(); ++device)
-      total.vectors()[v].add_(parts[device]->vectors()[v].to(devices_[0]), weights[device]);
+  for (std::size_t dtype = 0; dtype < total.vectors().size(); ++dtype) {
+    Tensors vectors = vectors_of(all, dtype);
+    add_weighted(vectors, weights);
   }
   for (std::size_t i = 0; i < which.size(); ++i) sums[which[i]] = total.view(i);
 }
