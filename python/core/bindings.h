@@ -28,16 +28,16 @@ void add_collective(nanobind::module_& module);
 // A call of the trainer that may wait for other nodes. Where the program gives up, the node leaves.
 template <class Result>
 Result patiently(const std::shared_ptr<Trainer>& trainer, std::function<Result()> call) {
-  return trainer->program().call<Result>([trainer, call = std::move(call)] { return call(); },
-                                         [trainer] { trainer->break_off(); },
-                                         [trainer] {
-                                           try {
-                                             trainer->leave();
-                                           } catch (const std::exception&) {
-                                             // It was not there yet, and the program does not wait
-                                             // any more.
-                                           }
-                                         });
+  return trainer->program().call<Result>(
+      std::move(call), [trainer] { trainer->break_off(); },
+      [&trainer = *trainer] {
+        try {
+          trainer.leave();
+        } catch (const std::exception&) {
+          // It was not there yet, and the program does not wait any more.
+        }
+      },
+      trainer);
 }
 
 }  // namespace dpwa::python

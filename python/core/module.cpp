@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "dpwa/snapshot/manifest.h"
 #include "python/core/bindings.h"
 #include "python/core/collective_trainer.h"
+#include "python/core/program_thread.h"
 #include "python/core/trainer.h"
 
 namespace nb = nanobind;
@@ -199,6 +201,8 @@ NB_MODULE(_core, module) {
   module.def("make_trainer", &make_trainer, nb::arg("config"), nb::arg("tensors"),
              nb::arg("trained"), nb::arg("threads"));
   add_data(module);
+  nb::module_::import_("atexit").attr("register")(
+      nb::cpp_function([] { ProgramThread::drop_given_up(std::chrono::seconds(5)); }));
   module.def("warn",
              [](const std::string& text) { dpwa::log(dpwa::LogLevel::warn, "adapter", text); });
 }

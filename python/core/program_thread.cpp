@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <chrono>
+#include <list>
 #include <stdexcept>
 #include <thread>
 
@@ -11,18 +12,48 @@ namespace {
 
 constexpr std::chrono::milliseconds between_looks(50);  // at signals
 
+// Goes on though the program has given up.
+struct GivenUpCall {
+  std::thread thread;
+  std::future<void> end;
+  std::vector<std::shared_ptr<void>> needs;
+};
+
+// Under the interpreter's lock; never destroyed.
+std::list<GivenUpCall>& given_up_calls() {
+  static auto& calls = *new std::list<GivenUpCall>;
+  return calls;
+}
+
 }  // namespace
 
+void ProgramThread::drop_given_up(std::chrono::seconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  std::list<GivenUpCall> calls = std::exchange(given_up_calls(), {});
+  {
+    const nanobind::gil_scoped_release released;
+    for (GivenUpCall& call : calls)
+      if (call.end.wait_until(until) == std::future_status::ready) call.thread.join();
+  }
+  calls.remove_if([](const GivenUpCall& call) { return !call.thread.joinable(); });
+  given_up_calls().splice(given_up_calls().end(), calls);
+}
+
 void ProgramThread::run(std::function<void()> call, const std::function<void()>& give_up,
-                        std::function<void()> undo) {
+                        std::function<void()> undo, Needs needs) {
+  drop_given_up({});
   {
     const MutexLock lock(mutex_);
     ended_ = false;
   }
-  std::thread thread = start_background_thread(
-      [self = shared_from_this(), call = std::move(call), undo = std::move(undo)] {
+  needs.push_back(shared_from_this());
+  const auto over = std::make_shared<std::promise<void>>();
+  std::future<void> end = over->get_future();
+  std::thread thread =
+      start_background_thread([this, over, call = std::move(call), undo = std::move(undo)] {
         call();
-        if (self->end()) undo();
+        if (this->end()) undo();
+        over->set_value();
       });
   while (true) {
     bool ended = false;
@@ -40,7 +71,7 @@ void ProgramThread::run(std::function<void()> call, const std::function<void()>&
       }
       changed_.notify_all();
       give_up();
-      thread.detach();
+      given_up_calls().push_back({std::move(thread), std::move(end), std::move(needs)});
       throw nanobind::python_error();
     }
   }
