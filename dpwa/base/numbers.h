@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -15,6 +16,13 @@ std::optional<Number> number_in(std::string_view text) {
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc() || stop != end) return std::nullopt;
   return value;
+}
+
+// A finite number to so many digits, which is short as text; integers as they are.
+inline double with_digits(double value, int digits) {
+  if (value == 0 || value == std::round(value)) return value;
+  const double unit = std::pow(10.0, digits - 1 - std::floor(std::log10(std::abs(value))));
+  return std::round(value * unit) / unit;
 }
 
 }  // namespace dpwa

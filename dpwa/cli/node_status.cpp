@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdio>
 #include <ostream>
 #include <string_view>
+#include <utility>
 
 #include "dpwa/cli/text_table.h"
 
@@ -94,6 +96,23 @@ void print_unverified(const std::vector<NodeStatus>& nodes, std::ostream& out) {
   if (most == 0) return;
   out << "and up to " << most << " unverified members: other nodes report them, but they have\n"
       << "not answered at their address\n";
+}
+
+// Printed under the table of nodes whose models are known to differ, or to be equal.
+void print_distances(const std::vector<NodeStatus>& nodes, std::ostream& out) {
+  std::vector<std::pair<double, std::string>> shares;
+  for (const NodeStatus& node : nodes) {
+    const Json& told = object_in(node.document, "to_mean");
+    const auto share = told.find("relative");
+    if (share != told.end() && share->is_number())
+      shares.emplace_back(share->get<double>(), node.name);
+  }
+  if (shares.empty()) return;
+  std::ranges::sort(shares);
+  char text[80];
+  std::snprintf(text, sizeof text, "distance to the mean model: median %.2g %%, at most %.2g %% (",
+                100 * shares[(shares.size() - 1) / 2].first, 100 * shares.back().first);
+  out << text << shares.back().second << ")\n";
 }
 
 // "1 of 4"; "apart" while it trains without a group, "-" before there is one.
@@ -211,6 +230,7 @@ void print_status_table(const std::vector<NodeStatus>& nodes, std::ostream& out,
     columns.push_back(std::move(column));
   columns.push_back({"notes", notes_on});
   print_table("node", columns, nodes, out);
+  print_distances(nodes, out);
   print_unverified(nodes, out);
 }
 

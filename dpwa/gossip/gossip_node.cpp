@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,10 +13,12 @@
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
+#include "dpwa/base/time.h"
 #include "dpwa/gossip/gossip_status.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
+#include "dpwa/snapshot/sketch.h"
 
 namespace dpwa {
 
@@ -187,12 +190,23 @@ void GossipNode::take_contacts() {
   for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
 }
 
+const ModelSketch* GossipNode::recent_sketch() {
+  const auto snapshot = local_.store.latest();
+  if (snapshot && sketch_pace_.take(wall_clock_us())) {
+    const auto from = std::chrono::steady_clock::now();
+    sketch_ = sketch_of(local_.manifest, snapshot->bytes());
+    sketch_pace_.took(std::chrono::steady_clock::now() - from);
+  }
+  return sketch_ && std::isfinite(sketch_->norm()) ? &*sketch_ : nullptr;
+}
+
 asio::awaitable<std::string> GossipNode::describe() {
   auto on_tx = [](GossipNode* self) -> asio::awaitable<std::string> {
     const Client& client = self->client_;
+    const ModelSketch* const sketch = self->recent_sketch();
     const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
     co_return gossip_status(self->local_, client.table(), client.firewall(), client.ledger(),
-                            same_host, client.now());
+                            same_host, sketch, client.now());
   };
   return asio::co_spawn(tx_io_, on_tx(this), asio::use_awaitable);
 }

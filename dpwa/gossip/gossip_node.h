@@ -19,6 +19,8 @@
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/node/endpoint.h"
+#include "dpwa/rules/model_sketch.h"
+#include "dpwa/rules/sketch_pace.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 
@@ -56,12 +58,15 @@ class GossipNode {
   void take_leave();
   void take_contacts();
   boost::asio::awaitable<std::string> describe();
+  const ModelSketch* recent_sketch();  // null: none that is finite
 
   boost::asio::io_context tx_io_{1};
-  Contacts contacts_;  // from the Rx to the Tx thread
-  Endpoint endpoint_;  // its I/O thread is the Rx thread
-  LocalNode& local_;   // of endpoint_
-  Client client_;      // Tx thread
+  Contacts contacts_;                  // from the Rx to the Tx thread
+  Endpoint endpoint_;                  // its I/O thread is the Rx thread
+  LocalNode& local_;                   // of endpoint_
+  Client client_;                      // Tx thread
+  SketchPace sketch_pace_;             // Tx thread
+  std::optional<ModelSketch> sketch_;  // Tx thread: of a recent snapshot
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> tx_work_;
   std::thread tx_thread_;
 };

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/numbers.h"
 #include "dpwa/config/names.h"
 #include "dpwa/node/status_document.h"
 #include "dpwa/wire/messages.h"
@@ -113,6 +114,13 @@ void describe_members(const MemberClaim& self, bool of_file, const std::vector<M
   out["members_unverified"] = unverified;
 }
 
+// Seven digits: a distance of a millionth of the model remains visible.
+Json describe(const ModelSketch& sketch) {
+  Json out = Json::array();
+  for (const double sum : sketch.sums) out.push_back(with_digits(sum, 7));
+  return out;
+}
+
 Json describe(const Firewall::Counters& counters) {
   Json out;
   out["distance_warned"] = counters.warned;
@@ -126,7 +134,7 @@ Json describe(const Firewall::Counters& counters) {
 
 std::string gossip_status(const LocalNode& local, const PeerTable& table, const Firewall& firewall,
                           const PairLedger* ledger, const std::function<bool(PeerId)>& same_host,
-                          TimePoint now) {
+                          const ModelSketch* sketch, TimePoint now) {
   Json out;
   if (local.stale.load()) out["state"] = "stale";
   const Progress progress = local.store.progress();
@@ -136,6 +144,7 @@ std::string gossip_status(const LocalNode& local, const PeerTable& table, const 
   out["publishes_skipped"] = local.store.skipped();
   out["encoding"] = name_of(local.codec);
   out["model_bytes"] = local.manifest.total_bytes();
+  if (sketch) out["sketch"] = describe(*sketch);
   const Traffic& traffic = local.traffic;
   out["pulls_begun"] = traffic.pulls_begun.load();
   out["bytes_received"] = traffic.bytes_received.load();

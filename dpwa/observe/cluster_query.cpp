@@ -9,6 +9,7 @@
 #include "dpwa/config/locations.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/net/status_query.h"
+#include "dpwa/observe/consensus.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::observe {
@@ -136,6 +137,7 @@ ClusterStatus ask_all(const Asking& asking) {
     if (const auto held = members.find(node.name); held != members.end())
       node.member = field_text(held->second, "status");
   }
+  tell_distances(found.nodes);
   if (config.backend == Backend::kvstore)
     found.servers = ask(asking, all_of(config.kvstore.servers));
   return found;

@@ -22,7 +22,10 @@ struct Quantity {
 };
 
 // Those of the moment.
-constexpr Quantity gauges[] = {{"clock", "/clock"}, {"loss", "/loss"}};
+constexpr Quantity gauges[] = {{"clock", "/clock"},
+                               {"loss", "/loss"},
+                               {"to_mean", "/to_mean/distance"},
+                               {"to_mean_relative", "/to_mean/relative"}};
 // Those that grow. Of several with one name, the first that a document has.
 constexpr Quantity counters[] = {{"steps", "/steps/count"},
                                  {"steps", "/published"},

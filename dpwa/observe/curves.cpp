@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "dpwa/base/numbers.h"
+
 namespace dpwa::observe {
 namespace {
 
@@ -15,10 +17,7 @@ void drop_every_second(std::vector<double>& column) {
 
 // Six digits are more than a screen shows, and half the bytes of all.
 Json short_number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  if (value == 0 || value == std::round(value)) return value;
-  const double unit = std::pow(10.0, 5 - std::floor(std::log10(std::abs(value))));
-  return std::round(value * unit) / unit;
+  return std::isfinite(value) ? Json(with_digits(value, 6)) : Json();
 }
 
 }  // namespace

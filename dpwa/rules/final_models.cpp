@@ -13,7 +13,7 @@ namespace {
 constexpr double most_medians = 30;
 constexpr double harmless = 0.05;  // of the norm
 constexpr double most_norms = 3;
-// The exact distance may be this many times the one by the sketches: six standard deviations.
+// The exact distance may be this many times the one by the sketches, which chance does not make.
 constexpr double most_understated = 3;
 
 bool is_finite(const ModelSketch& sketch) {

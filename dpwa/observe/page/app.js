@@ -43,6 +43,7 @@ $("ask-token").addEventListener("submit", event => {
 const charts = [
   ["Loss", "latest batch", "loss"],
   ["Clock", "steps", "clock"],
+  ["Distance", "to the mean model", "to_mean"],
   ["Speed", "steps/s", "steps_per_s"],
   ["Waits", "share of the time", "wait_per_s", percent],
   ["Received", "per second", "received_per_s", bytes],
@@ -149,6 +150,8 @@ class Live {
       [`${nodes.filter(node => !node.error).length} of ${nodes.length}`, "nodes answer"],
       [number(median(of("clock")), 0), "clock, median"],
       [short(median(of("loss"))), "loss, median"],
+      of("to_mean_relative").some(Number.isFinite)
+        ? [`${short(100 * median(of("to_mean_relative")))} %`, "from the mean model, median"] : null,
       [short(sum(of("steps_per_s"))), "steps/s, all nodes"],
       [bytes(sum(of("received_per_s"))) + "/s", "received, all nodes"],
       ok + failed > 0 ? [`${number(100 * ok / (ok + failed), 1)} %`, "of pulls succeed"] : null,

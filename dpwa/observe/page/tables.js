@@ -53,6 +53,7 @@ const nodeColumns = [
   column("state", row => row.error ? "no answer" : row.state, v => v ?? "–", "text"),
   column("clock", row => row.clock, v => number(v, 1)),
   column("loss", row => row.loss, v => number(v, 4)),
+  column("to mean", row => row.to_mean, short),
   column("steps/s", row => row.steps_per_s, short),
   column("step ms", row => row.steps_per_s > 0 ? 1000 / row.steps_per_s : undefined, v => number(v, 1)),
   column("time", row => row.compute_per_s === undefined ? undefined : row, partsOf),

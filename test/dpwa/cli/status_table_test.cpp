@@ -157,6 +157,18 @@ TEST_CASE("nodes that do not answer are shown in the columns of the back end of 
   CHECK(test::has(first_line(Backend::gossip), "pulls ok"));
 }
 
+TEST_CASE("under the table stands how far the models are from their mean, where that is known") {
+  const auto node = [](const std::string& name, const char* document) {
+    return cli::NodeStatus{name, "h:1", "alive", "", cli::Json::parse(document)};
+  };
+  std::ostringstream out;
+  cli::print_status_table({node("a", R"({"to_mean": {"distance": 3, "relative": 0.0123}})"),
+                           node("b", R"({"to_mean": {"distance": 9, "relative": 0.25}})"),
+                           node("c", R"({"to_mean": {"distance": 0}})"), node("d", "{}")},
+                          out);
+  CHECK(test::has(out.str(), "distance to the mean model: median 1.2 %, at most 25 % (b)\n"));
+}
+
 TEST_CASE("a text table lines its columns up and lets a short row run on") {
   cli::TextTable table({"a", "bb", "c"});
   table.add({"long", "x", "1"});

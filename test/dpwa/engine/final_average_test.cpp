@@ -84,7 +84,7 @@ class Ending {
       confirmed += peers_[confirm->peer].name + ' ';
     } else if (const auto* sketch = std::get_if<FinalAverage::Sketch>(&action)) {
       ModelSketch all;
-      all.sums.fill(sketch->own ? value : last_value_);
+      all.sums.fill((sketch->own ? value : last_value_) / 2);  // its norm is 8 times that
       average.sketched(all);
     } else if (const auto* fold = std::get_if<FinalAverage::Fold>(&action)) {
       if (fold->count == 1) folded.clear();

@@ -39,7 +39,7 @@ struct Observed {
       during();
       return false;
     };
-    text = gossip_status(local, table, firewall, ledger, same_host, now);
+    text = gossip_status(local, table, firewall, ledger, same_host, sketch, now);
     return nlohmann::json::parse(text);
   }
 
@@ -53,6 +53,7 @@ struct Observed {
 
   LocalNode local;
   const PairLedger* ledger = nullptr;
+  const ModelSketch* sketch = nullptr;
   std::string text;
   std::function<void()> during = [] {};  // called while a document is made
 };
@@ -75,6 +76,17 @@ TEST_CASE("a status fits into one message, whatever the names of the members") {
   }
   CHECK(document.at("members").at(0).at("name") == "w1");
   CHECK(document.at("peers").at(0).at("name") == worst_name(0));
+}
+
+TEST_CASE("a status has the sketch of the model in few digits, where there is one") {
+  Observed node({});
+  CHECK_FALSE(node.document().contains("sketch"));
+  ModelSketch sketch;
+  sketch.sums.fill(0.123456789);
+  node.sketch = &sketch;
+  const auto sums = node.document().at("sketch");
+  CHECK(sums.size() == ModelSketch::size);
+  CHECK(sums.at(ModelSketch::size - 1) == 0.1234568);
 }
 
 TEST_CASE("a status lists who is in the file or has answered, and counts the others") {

@@ -13,7 +13,7 @@ namespace {
 
 FinalModel at(double value, bool of_file = true) {
   FinalModel model;
-  model.sketch.sums.fill(value / 8);  // so that its norm is the value
+  model.sketch.sums.fill(value / 16);  // so that its norm is the value
   model.of_file = of_file;
   return model;
 }
