@@ -33,6 +33,7 @@ void add_commands(CLI::App& app, CommandContext& context) {
   add_export_command(app, context);
   add_doctor_command(app, context);
   add_top_command(app, context);
+  add_trace_command(app, context);
   add_why_command(app, context);
 }
 

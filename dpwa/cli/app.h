@@ -34,6 +34,7 @@ void add_export_command(CLI::App& parent, CommandContext& context);
 void add_status_command(CLI::App& parent, CommandContext& context);
 void add_doctor_command(CLI::App& parent, CommandContext& context);
 void add_top_command(CLI::App& parent, CommandContext& context);
+void add_trace_command(CLI::App& parent, CommandContext& context);
 void add_why_command(CLI::App& parent, CommandContext& context);
 
 }  // namespace dpwa::cli

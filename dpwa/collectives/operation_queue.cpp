@@ -6,6 +6,7 @@
 
 #include "dpwa/base/thread_failure.h"
 #include "dpwa/base/thread_name.h"
+#include "dpwa/base/trace.h"
 
 namespace dpwa::collectives {
 namespace {
@@ -149,6 +150,7 @@ void OperationQueue::require_no_callback() {
 }
 
 void OperationQueue::perform(Operation& operation) {
+  const TraceScope traced(Track::group, "collective operation");
   std::exception_ptr problem;
   try {
     operation.perform();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/base/trace.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/gossip/gossip_node.h"
@@ -258,6 +259,7 @@ std::optional<Arrival> Gossip::take_arrival(Duration patience) {
 }
 
 std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
+  const TraceScope traced(Track::trainer, "wait");
   Client& client = node_->client();
   const auto from = SteadyClock::now();
   const auto until = from + config_.gossip.step_budget;

@@ -1,6 +1,7 @@
 #include "dpwa/kvclient/operations.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace dpwa::kvclient {
@@ -9,6 +10,8 @@ using kvstore::AnswerKind;
 using kvstore::SliceId;
 
 namespace {
+
+constexpr std::array<const char*, 4> kind_names{"init", "push", "pull", "state"};
 
 // A stand-in for values that have landed elsewhere; null if they do not fit there.
 kvstore::SharedBytes land(std::span<std::byte> target, std::span<const std::byte> values) {
@@ -30,6 +33,8 @@ void Operations::begin(Ticket ticket, Kind kind, const kvstore::Key& key, std::u
                        std::uint32_t slices, bool wants_value) {
   Call& call = under_way_[ticket];
   call.missing = slices;
+  if (own_trace().is_on())
+    call.trace.emplace(Track::store, kind_names.at(static_cast<std::size_t>(kind)), key.text());
   if (kind == Kind::pull || wants_value) call.outcome.values.resize(slices);
   if (kind == Kind::state) call.outcome.states.resize(slices);
   for (std::uint32_t index = 0; index < slices; ++index)

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/trace.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/kvstore/worker_engine.h"
 
@@ -88,6 +90,7 @@ class Operations {
     bool first = true;
     std::vector<std::span<std::byte>> into;  // by slice, or none
     Outcome outcome;
+    std::optional<TraceScope> trace{};
   };
   struct Held {
     Ticket ticket = 0;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/trace.h"
 #include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/coroutine.h"
@@ -152,6 +153,7 @@ asio::awaitable<void> Client::attempt(PullEngine::Ask ask, const PullSpec& spec)
   const auto held = channels_->keep(ask.peer);
   PeerChannel& channel = *held;
   const net::Deadline deadline(io_, SteadyClock::now() + ask.left, [&channel] { channel.close(); });
+  const TraceScope traced(Track::pull, "pull", channel.name());
   const bool whole = spec.exchange.whole_model;
   PullRequest request;
   request.full = whole;
@@ -186,7 +188,10 @@ asio::awaitable<PullResult> Client::pull(PeerChannel& channel, PullRequest reque
                                          LandingMode mode) {
   PullResult result;
   do {
-    result = co_await channel.ask(request);
+    {
+      const TraceScope asks(Track::pull, "ask", channel.name());
+      result = co_await channel.ask(request);
+    }
     if (result.failure) break;
     const auto unwanted = engine_.head(result.progress, local_.store.progress().lineage);
     if (unwanted) {
@@ -198,6 +203,7 @@ asio::awaitable<PullResult> Client::pull(PeerChannel& channel, PullRequest reque
     auto own = local_.store.latest();
     compared_ = own->progress();
     landing_.begin(mode, std::move(own), request.range);
+    const TraceScope lands(Track::pull, "land", channel.name());
     result = co_await channel.land(landing_);
   } while (result.ask_again);
   co_return result;

@@ -26,6 +26,7 @@
 #include "dpwa/net/status_query.h"
 #include "dpwa/node/observe_port.h"
 #include "dpwa/node/status_document.h"
+#include "dpwa/node/trace_handler.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa {
@@ -135,6 +136,7 @@ Endpoint::~Endpoint() {
 void Endpoint::serve_status(std::function<boost::asio::awaitable<std::string>()> describe) {
   if (parts_->observe) parts_->observe->describe_by(describe);
   server().add(std::make_unique<StatusHandler>(std::move(describe)));
+  server().add(std::make_unique<TraceHandler>());
 }
 
 void Endpoint::listen(Duration patience) {

@@ -59,7 +59,7 @@ std::vector<NodeStatus> ask(const Asking& asking, const std::vector<Asked>& proc
   for (std::size_t i = 0; i < processes.size(); ++i)
     found.push_back({addresses[i].name, processes[i].shown, "-", answers[i].error,
                      parse_status(answers[i]), /*joined=*/false, answers[i].nobody_listens,
-                     answers[i].connected});
+                     answers[i].connected, addresses[i]});
   return found;
 }
 

@@ -22,6 +22,7 @@ struct NodeStatus {
   bool joined = false;  // it is not in the cluster file
   bool nobody_listens = false;  // as StatusAnswer has them
   bool connected = false;
+  PeerAddress place{};
 };
 
 // The document of a node is data from the network: a value that is missing or of another type has

@@ -8,17 +8,20 @@
 #include <cstdint>
 
 #include "dpwa/base/time.h"
+#include "dpwa/base/trace.h"
 #include "dpwa/rules/step_report.h"
 
 namespace dpwa {
 
 // How the time of the trainer's steps splits up: compute (the program), publish (handing out
 // parameters or gradients), blend (taking what came), wait (for the network). Time is an argument.
+// Steps and parts go to the trace of the process, too, where a wait is within another part.
 // The trainer's thread writes; any thread reads.
 class StepClock {
  public:
   enum class Part : std::uint8_t { compute, publish, blend, wait };
   static constexpr std::size_t parts = 4;
+  static constexpr std::array<const char*, parts> part_names{"compute", "publish", "blend", "wait"};
   struct Times {
     std::uint64_t steps = 0;
     std::array<Duration, parts> spent{};  // since the first step began
@@ -26,7 +29,10 @@ class StepClock {
 
   // From `now` on the time counts to `part`. The first call begins the first step.
   void enter(Part part, TimePoint now) {
-    if (entered_ != TimePoint{}) at(part_) += now - entered_;
+    if (entered_ != TimePoint{}) {
+      at(part_) += now - entered_;
+      trace(part_names[static_cast<std::size_t>(part_)], entered_, now);
+    }
     part_ = part;
     entered_ = now;
   }
@@ -34,6 +40,8 @@ class StepClock {
   // counted to. Completes the report.
   void end_step(StepReport& report, TimePoint now) {
     enter(Part::compute, now);
+    if (begun_ != TimePoint{}) trace("step", begun_, now);
+    begun_ = now;
     Duration waited = report.waited;
     at(Part::wait) += waited;
     for (const Part part : {Part::blend, Part::publish, Part::compute}) {
@@ -59,9 +67,13 @@ class StepClock {
   }
 
  private:
+  static void trace(const char* name, TimePoint begin, TimePoint end) {
+    if (own_trace().is_on()) own_trace().add({Track::trainer, {}, name, begin, end - begin});
+  }
   static constexpr auto relaxed = std::memory_order_relaxed;
   Duration& at(Part part) { return step_[static_cast<std::size_t>(part)]; }
 
+  TimePoint begun_{};  // the step under way; none: the first one
   TimePoint entered_{};
   Part part_ = Part::compute;
   std::array<Duration, parts> step_{};  // of the step under way

@@ -61,6 +61,8 @@ std::uint64_t max_body_bytes(MessageType type) {
       return 12 + crc_bytes;
     case MessageType::shared:
       return 4 + crc_bytes;
+    case MessageType::trace_request:
+      return 12 + crc_bytes;
     case MessageType::members:
       return 18 + max_member_entries * member_bytes + crc_bytes;
     default:  // SNAPSHOT; and those that need a TypeBound

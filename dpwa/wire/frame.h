@@ -44,10 +44,11 @@ enum class MessageType : std::uint8_t {
   mapped = 14,   // same host only
   release = 15,  // same host only
   not_fresh = 16,
-  share = 17,    // same host only
-  shared = 18,   // same host only
-  members = 30,  // only between nodes that both have the capability
-  view = 31,     // view_messages.h: only where a handler takes it
+  share = 17,          // same host only
+  shared = 18,         // same host only
+  trace_request = 19,  // the answer is a STATUS
+  members = 30,        // only between nodes that both have the capability
+  view = 31,           // view_messages.h: only where a handler takes it
   // Messages of the key-value store (kv_messages.h): only where a handler takes them.
   kv_init = 64,
   kv_push = 65,
@@ -143,7 +144,7 @@ Decoded<FrameHeader> decode_header(std::span<const std::byte, header_bytes> byte
 // Whether every session takes a message of this number; others only with a TypeBound.
 constexpr bool is_message_type(unsigned number) {
   return (number >= static_cast<unsigned>(MessageType::hello) &&
-          number <= static_cast<unsigned>(MessageType::shared)) ||
+          number <= static_cast<unsigned>(MessageType::trace_request)) ||
          number == static_cast<unsigned>(MessageType::members);
 }
 

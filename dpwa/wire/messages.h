@@ -41,6 +41,7 @@ inline constexpr std::size_t max_name_bytes = 255;
 inline constexpr std::size_t max_offer_bytes = 255;
 inline constexpr std::size_t max_reason_bytes = 1024;
 inline constexpr std::size_t max_status_bytes = 1 << 20;
+inline constexpr std::uint32_t max_record_ms = 60'000;
 inline constexpr std::uint32_t min_chunk_bytes = 4 << 10;
 inline constexpr std::uint32_t max_chunk_bytes = 16 << 20;
 inline constexpr std::uint32_t chunk_alignment = 64;
@@ -159,6 +160,12 @@ struct Shared {
 struct Status {
   std::string json;  // one JSON object on one line: for people and dashboards
 };
+// Asks for the spans of a process from number `from` on (base/trace.h). With a time it records anew
+// for so long, and the answer has none.
+struct TraceRequest {
+  std::uint64_t from = 0;
+  std::uint32_t record_ms = 0;
+};
 struct Error {
   std::string reason;
 };
@@ -168,6 +175,7 @@ std::vector<std::byte> encode(const Welcome& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Reject& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Pull& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Status& message, std::uint32_t request_id);
+std::vector<std::byte> encode(const TraceRequest& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Error& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Manifest& message, std::uint32_t request_id);
 std::vector<std::byte> encode(const Mapped& message, std::uint32_t request_id);
@@ -192,6 +200,7 @@ Decoded<Welcome> decode_welcome(std::span<const std::byte> body);
 Decoded<Reject> decode_reject(std::span<const std::byte> body);
 Decoded<Pull> decode_pull(std::span<const std::byte> body);
 Decoded<Status> decode_status(std::span<const std::byte> body);
+Decoded<TraceRequest> decode_trace_request(std::span<const std::byte> body);
 Decoded<Error> decode_error(std::span<const std::byte> body);
 Decoded<Manifest> decode_manifest(std::span<const std::byte> body);
 Decoded<Mapped> decode_mapped(std::span<const std::byte> body);

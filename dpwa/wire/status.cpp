@@ -22,6 +22,26 @@ Decoded<Status> decode_status(std::span<const std::byte> body) {
   return decode_fields<Status>(body);
 }
 
+// TRACE_REQUEST
+//   offset size
+//        0    8  the first span asked for
+//        8    4  record for so many milliseconds, 0 to 60,000; 0: do not begin
+//                CRC32C of the body so far
+template <typename Side>
+void fields(Side& side, Of<Side, TraceRequest>& message) {
+  side.field(message.from);
+  side.field(message.record_ms);
+  side.require(message.record_ms <= max_record_ms, Fault::bad_value, "records for too long");
+}
+
+std::vector<std::byte> encode(const TraceRequest& message, std::uint32_t request_id) {
+  return encode_fields(message, MessageType::trace_request, request_id);
+}
+
+Decoded<TraceRequest> decode_trace_request(std::span<const std::byte> body) {
+  return decode_fields<TraceRequest>(body);
+}
+
 // ERROR
 //   offset size
 //        0       reason: u16 length (0 to 1024) + UTF-8

@@ -70,7 +70,7 @@ TEST_CASE("a wrong header checksum is refused before any other field is looked a
 }
 
 TEST_CASE("unknown message types are refused, the reserved ranges included") {
-  for (const int type : {0, 19, 20, 29, 31, 39, 64, 95, 255}) {
+  for (const int type : {0, 20, 29, 31, 39, 64, 95, 255}) {
     CHECK(fault_of(altered(pull_header, 5, static_cast<std::uint8_t>(type))) == Fault::bad_type);
   }
 }

@@ -28,6 +28,7 @@ TEST_CASE("the longest message of each type is as long as its bound, and survive
   pull.deadline_ms = ~0u;
   pull.chunk_bytes = max_chunk_bytes;
   is_longest(encode(pull, 1));
+  is_longest(encode(TraceRequest{}, 1));
   is_longest(encode(Status{std::string(max_status_bytes, 'x')}, 1));
   MemberExchange members = sample_members();
   members.claims.assign(max_member_entries,
@@ -112,6 +113,7 @@ TEST_CASE("a range that ends beyond the bound or overflows is refused") {
 TEST_CASE("a STATUS that no peer would accept is not sent") {
   CHECK_THROWS_AS(encode(Status{std::string(max_status_bytes + 1, 'x')}, 1), std::invalid_argument);
   CHECK_THROWS_AS(encode(Status{"{\n}"}, 1), std::invalid_argument);
+  CHECK_THROWS_AS(encode(TraceRequest{0, max_record_ms + 1}, 1), std::invalid_argument);
 }
 
 TEST_CASE("a message without fields is its checksum alone") {

@@ -229,6 +229,7 @@ std::vector<Sample> samples() {
       {"share", encode(Share{7, 32 << 20}, request_id)},
       {"shared", encode(Shared{7}, request_id)},
       {"kv_read", encode_kv_read(0x0102030405060708)},
+      {"trace_request", encode(TraceRequest{0x0102030405060708, 5000}, request_id)},
       {"status", encode(Status{R"({"schema":1,"node":"w1"})"}, request_id)},
   };
   for (Sample& sample : kv_samples()) all.push_back(std::move(sample));
@@ -304,6 +305,8 @@ Decoded<std::vector<std::byte>> transcode(MessageType type, std::uint32_t reques
       return again(decode_manifest(body), request_id);
     case MessageType::pull:
       return again(decode_pull(body), request_id);
+    case MessageType::trace_request:
+      return again(decode_trace_request(body), request_id);
     case MessageType::status:
       return again(decode_status(body), request_id);
     case MessageType::error:
