@@ -12,7 +12,7 @@ namespace dpwa::diagnosis {
 namespace {
 
 // In the order of Cause.
-constexpr std::array<std::string_view, 16> cause_names{"gone",
+constexpr std::array<std::string_view, 17> cause_names{"gone",
                                                        "cut off",
                                                        "frozen",
                                                        "stalled",
@@ -27,6 +27,7 @@ constexpr std::array<std::string_view, 16> cause_names{"gone",
                                                        "slow link",
                                                        "one-way link",
                                                        "clipped peers",
+                                                       "other step size",
                                                        "skewed data"};
 static_assert(cause_names[static_cast<std::size_t>(Cause::skewed_data)] == "skewed data");
 

@@ -27,6 +27,7 @@ enum class Cause : std::uint8_t {
   slow_link,
   one_way_link,
   clipped_peers,  // by a bound of the firewall that honest nodes exceed
+  other_steps,    // of another size, as with another learning rate
   skewed_data,
 };
 

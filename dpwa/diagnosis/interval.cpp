@@ -53,7 +53,7 @@ void add_activities(std::span<const Observation> observations, Interval& interva
     if (!last.answers) continue;
     const Observation* first = nullptr;
     const Process* before = nullptr;
-    std::vector<double> losses;
+    std::vector<double> losses, to_mean;
     double own_step_s = 0;
     for (const Observation& observation : observations) {
       const auto found = observation.processes.find(name);
@@ -61,6 +61,7 @@ void add_activities(std::span<const Observation> observations, Interval& interva
       const Process& now = found->second;
       if (first == nullptr) first = &observation;
       losses.push_back(now.loss);
+      to_mean.push_back(now.to_mean);
       if (before != nullptr && now.steps > before->steps) {
         const double each =
             (own_seconds(now) - own_seconds(*before)) / grown(before->steps, now.steps);
@@ -71,6 +72,7 @@ void add_activities(std::span<const Observation> observations, Interval& interva
     Activity activity = activity_of(name, first->processes.at(name), last);
     activity.seconds = end.at_s - first->at_s;
     activity.losses = std::move(losses);
+    activity.to_mean = std::move(to_mean);
     activity.own_step_s = own_step_s;
     interval.active.emplace(name, std::move(activity));
   }

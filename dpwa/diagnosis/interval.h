@@ -41,6 +41,7 @@ struct Activity {
   double pulls_ok = 0;
   double clipped = 0;
   std::vector<double> losses;         // of each observation
+  std::vector<double> to_mean;        // of each observation, likewise
   std::map<std::string, Peer> peers;  // what was added to their counters
 };
 

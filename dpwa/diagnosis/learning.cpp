@@ -1,8 +1,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "dpwa/diagnosis/rules.h"
 
@@ -16,6 +19,7 @@ constexpr std::size_t least_losses = 4;
 constexpr double other_data = 1.6;  // ratio of the mean losses
 constexpr double always = 1.25;     // ratio in each observation
 constexpr double least_difference = 0.1;
+constexpr double much_farther = 2;  // from the mean model than most others
 
 // A bound that honest nodes exceed is one that many nodes find exceeded.
 void judge_clipping(const Interval& interval, Findings& findings) {
@@ -39,22 +43,37 @@ void judge_clipping(const Interval& interval, Findings& findings) {
                       "learning rate; else look at the node whose parameters are distant"});
 }
 
-// Of the losses of the others in the same observation, the two in the middle; none: not known of
+using Measures = std::vector<double> Activity::*;  // of each observation
+
+// Of the measures of the others in the same observation, the two in the middle; none: not known of
 // two others.
-struct UsualLoss {
+struct Usual {
   double low = 0;
   double high = 0;
 };
-std::optional<UsualLoss> usual_loss(const Interval& interval, const std::string& but,
-                                    std::size_t at) {
-  std::vector<double> losses;
+std::optional<Usual> usual_of(Measures measures, const Interval& interval, const std::string& but,
+                              std::size_t at) {
+  std::vector<double> values;
   for (const auto& [name, activity] : interval.active) {
-    if (name != but && at < activity.losses.size() && std::isfinite(activity.losses[at]))
-      losses.push_back(activity.losses[at]);
+    const std::vector<double>& all = activity.*measures;
+    if (name != but && at < all.size() && std::isfinite(all[at])) values.push_back(all[at]);
   }
-  if (losses.size() < 2) return std::nullopt;
-  std::ranges::sort(losses);
-  return UsualLoss{losses[(losses.size() - 1) / 2], losses[losses.size() / 2]};
+  if (values.size() < 2) return std::nullopt;
+  std::ranges::sort(values);
+  return Usual{values[(values.size() - 1) / 2], values[values.size() / 2]};
+}
+
+// How many times as far from the mean model as most others a node is, at least; 0: not known. What
+// it learns from turns its steps, their size takes it away.
+double times_as_far(const Interval& interval, const std::string& name, const Activity& activity) {
+  double times = std::numeric_limits<double>::infinity();
+  for (std::size_t at = 0; at < activity.to_mean.size(); ++at) {
+    const auto usual = usual_of(&Activity::to_mean, interval, name, at);
+    const double own = activity.to_mean[at];
+    if (!usual || !std::isfinite(own) || !(usual->high > 0)) return 0;
+    times = std::min(times, own / usual->high);
+  }
+  return std::isfinite(times) ? times : 0;
 }
 
 // The mean ratio of the losses of a node to those of the others, where it is on one side in each
@@ -69,7 +88,7 @@ std::optional<LossRatio> different_loss(const Interval& interval, const std::str
   std::size_t higher = 0, lower = 0;
   for (std::size_t at = 0; at < activity.losses.size(); ++at) {
     const double own = activity.losses[at];
-    const auto usual = usual_loss(interval, name, at);
+    const auto usual = usual_of(&Activity::losses, interval, name, at);
     if (!usual || !std::isfinite(own)) return std::nullopt;
     sum.own += own;
     sum.usual += std::clamp(own, usual->low, usual->high);
@@ -93,9 +112,22 @@ void judge_data(const Interval& interval, Findings& findings) {
     char evidence[128];
     std::snprintf(evidence, sizeof evidence, "its loss is %.3g, and that of most others %.3g",
                   loss->own, loss->usual);
+    const double times = times_as_far(interval, name, activity);
+    // One of n nodes that is far away is n - 1 times as far from the mean as each other one.
+    const auto others = static_cast<double>(interval.active.size() - 1);
+    if (times >= std::min(much_farther, 0.75 * others)) {
+      char distance[96];
+      std::snprintf(distance, sizeof distance, ", and it is %.3g times as far from the mean model",
+                    times);
+      findings.push_back({Cause::other_steps, name, 0.2, std::string(evidence) + distance,
+                          "compare its learning rate, optimizer and batch size with those of the "
+                          "others, then its data"});
+      continue;
+    }
     findings.push_back({Cause::skewed_data, name, 0.2, evidence,
                         "compare its data with those of the others (--split, labels, "
-                        "preprocessing); with skewed data use a smaller factor or more pulls"});
+                        "preprocessing), and its learning rate; with skewed data use a smaller "
+                        "factor or more pulls"});
   }
 }
 

@@ -43,7 +43,8 @@ struct Process {
   double publish_s = 0;
   double blend_s = 0;
   double wait_s = 0;
-  double loss = 0;  // NaN: none
+  double loss = 0;     // NaN: none
+  double to_mean = 0;  // distance of its model to the mean of all; NaN: not known
   double cpu_s = 0;
   double cpu_wait_s = 0;
   double main_cpu_s = 0;

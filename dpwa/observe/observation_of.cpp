@@ -77,6 +77,7 @@ diagnosis::Process process_of(const NodeStatus& status) {
   process.incarnation = count_in(document, "incarnation");
   process.host = raw_text(object_in(document, "host"), "id");
   process.loss = measure_in(document, "loss");
+  process.to_mean = measure_in(object_in(document, "to_mean"), "distance");
   process.pulls_ok = count_in(document, "pulls_ok");
   process.clipped = count_in(object_in(document, "firewall"), "distance_clipped");
   process.waits = waits(document);

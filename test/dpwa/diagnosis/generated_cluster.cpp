@@ -23,6 +23,7 @@ struct Node {
   double blocked_s = 0;  // of a step
   double threads = 1;
   double loss_factor = 1;
+  double to_mean = 1;
   double clips = 0;  // of its pulls
   Cause absence{};
   bool is_absent = false;
@@ -150,7 +151,7 @@ class Generator {
     Node& node = nodes_[at];
     Machine& machine = machines_[node.host];
     const double tenants = static_cast<double>(tenants_of(machine));
-    const auto cause = static_cast<Cause>(pick(16));
+    const auto cause = static_cast<Cause>(pick(17));
     // The host of a fault counts as taken: two causes of one processor cannot be told apart.
     if (taken_.contains(machine.id) || taken_.contains(node.name) || is_blocked()) return;
     switch (cause) {
@@ -204,8 +205,11 @@ class Generator {
         for (Node& other : nodes_) other.clips = between(0.3, 0.8);
         break;
       case Cause::skewed_data:
+      case Cause::other_steps:
         if (nodes_.size() < 3 || loss_ < 0.3) return;
+        if (cause == Cause::other_steps && style_ != Style::gossip) return;
         node.loss_factor = chance(0.5) ? between(2, 5) : 1 / between(2, 5);
+        if (cause == Cause::other_steps) node.to_mean = between(2.5, 20);
         break;
     }
     taken_.insert(machine.id);
@@ -357,6 +361,8 @@ class Generator {
     for (Node& node : nodes_) {
       Process process = node.state;
       if (at_s == 0) process.loss = noisy(loss_ * node.loss_factor, loss_noise_);
+      process.to_mean = style_ == Style::gossip ? noisy(node.to_mean, 0.1)
+                                                : std::numeric_limits<double>::quiet_NaN();
       if (node.is_absent) {
         process = {};
         process.connects = node.absence == Cause::frozen;
