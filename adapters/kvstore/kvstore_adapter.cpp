@@ -275,10 +275,10 @@ FinishReport KvstoreAdapter::finish() {
     if (by_servers_ && totals_.seen.size() > 1) take_final_weights();
     const std::size_t count = finished_.participants;
     const std::string of_workers = std::to_string(count) + (count == 1 ? " worker" : " workers");
-    log_event(EventKind::ended, LogLevel::info, "kvstore",
-              count > 0            ? "final model of " + of_workers
-              : finished_.averaged ? "final model of the run before the servers were started again"
-                                   : "no worker has made a step: the model is as it began");
+    log(LogLevel::info, "kvstore",
+        count > 0            ? "final model of " + of_workers
+        : finished_.averaged ? "final model of the run before the servers were started again"
+                             : "no worker has made a step: the model is as it began");
   } catch (const std::runtime_error& refused) {
     lose_final_model(refused.what());
   }

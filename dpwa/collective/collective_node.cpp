@@ -268,8 +268,7 @@ FinishReport CollectiveNode::finish() {
     finished_.averaged = size > 1;
     finished_.participants = size;
     finished_.enough = size >= config_.gossip.min_nodes;
-    log_event(EventKind::ended, LogLevel::info, "collective",
-              "final model of " + config::counted(size, "node"));
+    log(LogLevel::info, "collective", "final model of " + config::counted(size, "node"));
   }
   leave();
   return finished_;

@@ -302,7 +302,9 @@ bool PullEngine::take_up(PeerId place, const Member& member) {
     table_.put(place, name);
   }
   const bool out = is_out(member);
-  const bool changed = is_new || out != table_.at(place).out;
+  const bool suspect = !out && member.status() == MemberStatus::suspect;
+  const bool was_suspect = suspect ? !suspects_.insert(place).second : suspects_.erase(place) > 0;
+  const bool changed = is_new || out != table_.at(place).out || suspect != was_suspect;
   table_.set_out(place, out);
   const bool announced = !unannounced_.contains(place);
   if (!changed || name.empty() || (out && !announced)) return is_new;

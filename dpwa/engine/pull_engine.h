@@ -165,6 +165,7 @@ class PullEngine {
   Random random_;
   std::unordered_map<PeerId, Memory> memories_;  // of the peers that were asked
   std::unordered_set<PeerId> unannounced_;       // new ones, until the log has told of them
+  std::unordered_set<PeerId> suspects_;          // of which the log has told so
   std::vector<LogEntry> log_;
   bool stopped_ = false;
 

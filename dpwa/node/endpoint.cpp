@@ -19,6 +19,7 @@
 #include "dpwa/base/threads.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/node_handlers.h"
@@ -191,6 +192,7 @@ void Endpoint::stop() {
   if (!parts_->thread.joinable()) return;
   boost::asio::post(parts_->io, [this] { stop_serving(); });
   parts_->thread.join();
+  log_event(EventKind::ended, LogLevel::info, "node", "ended");
 }
 
 void Endpoint::reload_security() {

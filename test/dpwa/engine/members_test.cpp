@@ -155,6 +155,13 @@ TEST_CASE(
   CHECK(lines() == std::vector<std::string>{"'w2' joined"});
   CHECK_FALSE(driver.engine.take_up(1, member("w2")));
   CHECK(lines().empty());
+  for (int times = 0; times < 2; ++times)
+    driver.engine.take_up(1, member("w2", MemberStatus::suspect));
+  CHECK(lines() == std::vector<std::string>{"'w2' does not answer"});
+  driver.engine.take_up(1, member("w2"));
+  CHECK(lines() == std::vector<std::string>{"'w2' is there"});
+  driver.engine.take_up(1, member("w2", MemberStatus::suspect));
+  CHECK(lines() == std::vector<std::string>{"'w2' does not answer"});
   driver.engine.take_up(1, member("w2", MemberStatus::dead));
   CHECK(lines() ==
         std::vector<std::string>{"'w2' is gone: it is not pulled from until it is back"});
