@@ -203,7 +203,8 @@ void Gossip::begin_pull() {
 }
 
 void Gossip::update_send(const std::function<double()>& loss) {
-  const StepScope counted(node_->local().steps, StepClock::Part::publish, SteadyClock::now);
+  StepClock& clock = node_->local().steps;
+  const StepScope counted(clock, StepClock::Part::publish, SteadyClock::now);
   if (const auto why = node_->client().evicted()) {
     throw std::runtime_error("node '" + config_.self +
                              "' ends because most nodes refuse it: " + *why);
@@ -214,7 +215,9 @@ void Gossip::update_send(const std::function<double()>& loss) {
     // Not complete_publish(): a pull begun now would overwrite the arrived parameters.
     complete_copy();
     passes_->open(state_.usual_step());  // before the blend, which then fills it in the same pass
+    clock.enter(StepClock::Part::blend, SteadyClock::now());
     absorb(*arrival);
+    clock.enter(StepClock::Part::publish, SteadyClock::now());
   } else {
     complete_publish();
     passes_->open(state_.usual_step());

@@ -14,10 +14,10 @@ namespace dpwa::observe {
 namespace {
 
 constexpr const char* columns[] = {
-    "t",        "wall",     "step",         "loss",          "lr",       "clock",
-    "outcome",  "peer",     "transport",    "block",         "factor",   "staleness",
-    "distance", "clipped",  "refused",      "waited_ms",     "step_ms",  "bytes",
-    "sent",     "pulls_ok", "pulls_failed", "test_accuracy", "test_loss"};
+    "t",       "wall",      "step",         "loss",          "lr",         "clock",    "outcome",
+    "peer",    "transport", "block",        "factor",        "staleness",  "distance", "clipped",
+    "refused", "waited_ms", "step_ms",      "compute_ms",    "publish_ms", "blend_ms", "bytes",
+    "sent",    "pulls_ok",  "pulls_failed", "test_accuracy", "test_loss"};
 
 // Calls `take` with each line that is a JSON object.
 template <class Take>

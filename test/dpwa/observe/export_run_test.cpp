@@ -36,21 +36,22 @@ TEST_CASE("a run becomes one table, and a folder of events for each node") {
   std::ofstream(run / "w10.metrics.jsonl")
       << R"({"t": 2, "step": 1, "test_accuracy": 0.5})" << '\n';
   std::ofstream(run / "w2.metrics.jsonl")
-      << R"({"t": 0.5, "step": 1, "loss": 2.5, "outcome": "mixed", "peer": "w1", "factor": null})"
+      << R"({"t": 0.5, "step": 1, "loss": 2.5, "outcome": "mixed", "peer": "w1", "factor": null, "compute_ms": 1.25})"
       << "\n{\"t\": 1, \"st";
   std::ostringstream table;
   observe::write_csv(run, table);
-  CHECK(
-      table.str() ==
-      "node,t,wall,step,loss,lr,clock,outcome,peer,transport,block,factor,staleness,distance,"
-      "clipped,refused,waited_ms,step_ms,bytes,sent,pulls_ok,pulls_failed,test_accuracy,test_loss\n"
-      "w2,0.5,,1,2.5,,,\"mixed\",\"w1\",,,,,,,,,,,,,,,\n"
-      "w10,2,,1,,,,,,,,,,,,,,,,,,,0.5,\n");
+  CHECK(table.str() ==
+        "node,t,wall,step,loss,lr,clock,outcome,peer,transport,block,factor,staleness,distance,"
+        "clipped,refused,waited_ms,step_ms,compute_ms,publish_ms,blend_ms,bytes,sent,pulls_ok,"
+        "pulls_failed,test_accuracy,test_loss\n"
+        "w2,0.5,,1,2.5,,,\"mixed\",\"w1\",,,,,,,,,,1.25,,,,,,,,\n"
+        "w10,2,,1,,,,,,,,,,,,,,,,,,,,,,0.5,\n");
   observe::write_tensorboard(run, run / "events");
   std::ifstream written(run / "events/w2/events.out.tfevents.0.dpwa", std::ios::binary);
   std::ostringstream bytes;
   bytes << written.rdbuf();
-  CHECK(bytes.str().ends_with(observe::event_record(0.5, 1, {{"loss", 2.5F}})));
+  CHECK(bytes.str().ends_with(
+      observe::event_record(0.5, 1, {{"loss", 2.5F}, {"compute_ms", 1.25F}})));
   CHECK_THROWS_WITH_AS(observe::write_csv(run / "events", table), doctest::Contains("no metrics"),
                        std::runtime_error);
 }
