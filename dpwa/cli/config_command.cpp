@@ -18,6 +18,7 @@
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
+#include "dpwa/node/observe_port.h"
 #include "dpwa/rules/pair_ledger.h"
 #include "dpwa/security/security.h"
 #include "interpolation/guarded.h"
@@ -74,6 +75,7 @@ void check(const CheckOptions& options, CommandContext& context) {
     require_backend(config);
   }
   check_log_file(config);
+  (void)observe_token(config);
   // These throw ConfigError for unusable files. Without a name: where no node can use its own.
   config.self.empty() ? make_observer_security(config, "") : make_security(config);
   context.out << to_yaml(config);

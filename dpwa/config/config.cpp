@@ -33,6 +33,17 @@ void check_min_nodes(const Config& config, const Locations& locations) {
                                          std::to_string(config.nodes.size()) + ", or join: open");
 }
 
+// A process cannot listen twice at one port.
+void check_observe_port(const Config& config, const Locations& locations) {
+  for (const auto* const entries : {&config.nodes, &config.kvstore.servers}) {
+    for (const NodeEntry& entry : *entries) {
+      if (entry.port == config.observe.port)
+        locations.fail("observe.port", std::to_string(entry.port) + " is the port of '" +
+                                           entry.name + "'; accepted: one that no process has");
+    }
+  }
+}
+
 // Refuses a file that leaves the nodes to a launcher when there is no launcher.
 void require_nodes(const Config& config, const Locations& locations) {
   if (!config.nodes.empty()) return;
@@ -63,6 +74,7 @@ Config read_config(const YAML::Node& document, Locations& locations) {
   check_names(config, locations);
   if (original) finish_original(root, config.gossip);
   check_min_nodes(config, locations);
+  check_observe_port(config, locations);
   check_seeds(config, locations);
   return config;
 }

@@ -28,8 +28,10 @@ std::string range_text(double minimum, double maximum) {
   return "a finite number";
 }
 
-// " did you mean 'a.name' or 'b.name'?", of those paths that end in this name; or nothing.
-std::string places_of(const std::string& name, const std::vector<std::string>& paths) {
+// " did you mean 'a.name' or 'b.name'?", of those paths that end in this name, and the key `near`,
+// if it only ends otherwise; or nothing.
+std::string places_of(const std::string& name, const std::vector<std::string>& paths,
+                      const std::string& near) {
   std::string places;
   for (const std::string& path : paths) {
     const std::size_t dot = path.rfind('.');
@@ -37,6 +39,8 @@ std::string places_of(const std::string& name, const std::vector<std::string>& p
     places += (places.empty() ? "'" : " or '") + path + "'";
     if (dot == std::string::npos) places += " at the top level";
   }
+  if (!places.empty() && !near.empty() && (near.starts_with(name) || name.starts_with(near)))
+    places += " or '" + near + "'";
   return places.empty() ? "" : " did you mean " + places + "?";
 }
 
@@ -189,7 +193,7 @@ void Section::accept_only(const std::vector<std::string>& known,
     if (dot != std::string::npos && std::find(known.begin(), known.end(), section) != known.end())
       entry.field.fail("one name; accepted: '" + section + ":', and below it '" +
                        one_line(entry.name.substr(dot + 1)) + ": ...'");
-    std::string hint = places_of(entry.name, elsewhere);
+    std::string hint = places_of(entry.name, elsewhere, nearest_key(entry.name, known));
     if (hint.empty()) hint = suggestion(entry.name, known);
     const std::string accepted = known.empty() ? "no keys" : joined(known);
     entry.field.fail("unknown key," + hint + " accepted: " + accepted);

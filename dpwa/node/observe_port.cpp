@@ -12,10 +12,8 @@ namespace dpwa {
 
 namespace asio = boost::asio;
 
-namespace {
-
-std::string token_of(const Config& config) {
-  if (config.observe.open) return {};
+std::string observe_token(const Config& config) {
+  if (config.observe.port == 0 || config.observe.open) return {};
   try {
     return web::read_token(config.observe.token_file);
   } catch (const std::runtime_error& error) {
@@ -23,14 +21,12 @@ std::string token_of(const Config& config) {
   }
 }
 
-}  // namespace
-
 ObservePort::ObservePort(asio::io_context& io, const Config& config, const NodeEntry& at,
                          const std::string& address)
     : name_(at.name),
       address_(address),
       port_(config.observe.port),
-      access_{token_of(config), {at.host, at.name}},
+      access_{observe_token(config), {at.host, at.name}},
       server_(io, [this](web::Request request) { return answer(std::move(request)); }) {}
 
 void ObservePort::listen() {

@@ -12,6 +12,9 @@
 
 namespace dpwa {
 
+// The token of the readers of its metrics; empty: none. Throws ConfigError when it cannot be read.
+std::string observe_token(const Config& config);
+
 // What a process tells over HTTP (section `observe` of the cluster file): `/healthz`, its state in
 // one word, for everyone, and `/metrics` for readers with the token. Used on the I/O thread of the
 // process, apart from the constructor and listen().

@@ -151,6 +151,8 @@ TEST_CASE("a key in a section that belongs to another place names that place") {
       {"transport: {timeout_ms: 5}\n",
        "2: transport.timeout_ms: unknown key, did you mean 'gossip.timeout_ms'? accepted: " +
            keys_of("transport")},
+      {"seed: 5\n", "2: seed: unknown key, did you mean 'gossip.seed' or 'seeds'? accepted: " +
+                        keys_of("") + ", " + config::joined(config::original_keys())},
       {"gossip:\n  distance: clip\n",
        "3: gossip.distance: unknown key, did you mean 'gossip.firewall.distance'? "
        "accepted: " +
