@@ -21,18 +21,28 @@ struct DoctorFacts {
     std::string name;
     std::string address;      // HOST:PORT
     bool is_resolved = true;  // the host
+    bool is_seed = false;     // nobody need be there yet
     bool answers = false;
     bool nobody_listens = false;
     std::string error{};  // why it does not answer
     double answer_ms = 0;
+    double round_trip_ms = 0;  // 0: not known
+    double bytes_per_s = 0;    // of a pull by this machine; 0: not known
+    std::uint64_t model_bytes = 0;
     std::optional<double> clock_ahead_s{};  // of that machine
   };
+  bool by_seeds = false;  // the file lists no nodes
   std::vector<Own> own;
   std::vector<Other> others;
   Backend backend = Backend::gossip;
   std::uint64_t model_bytes = 0;  // 0: not known
   std::uint64_t available_bytes = 0;
   std::uint64_t open_files = 0;  // the limit of a process
+  double timeout_s = 0;          // gossip.timeout_ms
+  // Settings of the kernel; 0: not known.
+  std::uint64_t connections_at_once = 0;  // net.core.somaxconn
+  std::uint64_t receive_buffer = 0;       // the largest of net.ipv4.tcp_rmem
+  std::uint64_t send_buffer = 0;          // of tcp_wmem
   unsigned first_outgoing_port = 0;
   unsigned last_outgoing_port = 0;
 };

@@ -1,6 +1,7 @@
 #include <sys/resource.h>
 
 #include <CLI/App.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -17,8 +18,10 @@
 #include "dpwa/cli/doctor_checks.h"
 #include "dpwa/cli/local_machine.h"
 #include "dpwa/net/free_ports.h"
+#include "dpwa/net/path_measure.h"
 #include "dpwa/net/peer_address.h"
 #include "dpwa/net/status_query.h"
+#include "dpwa/node/observe_port.h"
 #include "dpwa/observe/cluster_query.h"
 
 namespace dpwa::cli {
@@ -33,8 +36,13 @@ struct DoctorOptions {
   unsigned timeout_ms = 2000;
 };
 
+// A seed of a file without nodes stands for the process there.
 std::vector<NodeEntry> all_processes(const Config& config) {
   std::vector<NodeEntry> all = config.nodes;
+  for (NodeEntry seed : config.nodes.empty() ? config.seeds : std::vector<NodeEntry>()) {
+    seed.name = "seed " + seed.host;
+    all.push_back(std::move(seed));
+  }
   if (config.backend == Backend::kvstore)
     all.insert(all.end(), config.kvstore.servers.begin(), config.kvstore.servers.end());
   return all;
@@ -61,6 +69,23 @@ void time_answer(const observe::Asking& asking, const PeerAddress& address,
   const auto wall = document.find("wall");
   if (wall != document.end() && wall->is_number())
     other.clock_ahead_s = wall->get<double>() - (wall_before / 1e6 + took.count() / 2);
+  other.model_bytes = observe::count_in(document, "model_bytes");
+  constexpr std::uint64_t most = std::uint64_t{32} << 20, least = std::uint64_t{1} << 20;
+  const PathMeasure path =
+      measure_path(asking.config.cluster, address, std::min(most, other.model_bytes),
+                   asking.timeout, asking.security.get());
+  other.round_trip_ms = 1e3 * std::chrono::duration<double>(path.round_trip).count();
+  if (path.bytes >= least)
+    other.bytes_per_s =
+        static_cast<double>(path.bytes) / std::chrono::duration<double>(path.time).count();
+}
+
+// The last number of a setting of the kernel; 0: it has none.
+std::uint64_t kernel_setting(const char* file) {
+  std::ifstream in(file);
+  std::uint64_t last = 0;
+  for (std::uint64_t number = 0; in >> number;) last = number;
+  return last;
 }
 
 void ask_others(const observe::Asking& asking, const std::vector<NodeEntry>& entries,
@@ -73,6 +98,7 @@ void ask_others(const observe::Asking& asking, const std::vector<NodeEntry>& ent
     const NodeEntry& entry = entries[i];
     DoctorFacts::Other other{entry.name, entry.host + ":" + std::to_string(entry.port)};
     other.is_resolved = !entry.addresses.empty();
+    other.is_seed = entry.name.starts_with("seed ");
     other.answers = answers[i].error.empty();
     other.nobody_listens = answers[i].nobody_listens;
     other.error = answers[i].error;
@@ -87,13 +113,19 @@ void read_limits(DoctorFacts& facts) {
   std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
   range >> facts.first_outgoing_port >> facts.last_outgoing_port;
   facts.available_bytes = available_bytes();
+  facts.connections_at_once = kernel_setting("/proc/sys/net/core/somaxconn");
+  facts.receive_buffer = kernel_setting("/proc/sys/net/ipv4/tcp_rmem");
+  facts.send_buffer = kernel_setting("/proc/sys/net/ipv4/tcp_wmem");
 }
 
 DoctorFacts facts_of(const DoctorOptions& options) {
   const auto asking = observe::make_asking(options.file, options.name,
                                            std::chrono::milliseconds(options.timeout_ms));
+  (void)observe_token(asking.config);
   DoctorFacts facts;
   facts.backend = asking.config.backend;
+  facts.timeout_s = std::chrono::duration<double>(asking.config.gossip.timeout).count();
+  facts.by_seeds = asking.config.nodes.empty();
   facts.model_bytes = options.model_bytes;
   read_limits(facts);
   const LocalMachine machine;
@@ -130,7 +162,10 @@ void add_doctor_command(CLI::App& parent, CommandContext& context) {
   CLI::App* command = parent.add_subcommand(
       "doctor",
       "Check this machine for a run of a cluster file: ports, names, peers, clocks, limits");
-  command->footer("The exit code is 1 when a check fails. It does not measure bandwidth.");
+  command->footer(
+      "The exit code is 1 when a check fails. From nodes that run already it pulls up to 32 MiB, "
+      "to "
+      "measure the way.");
   add_asking_options(*command, options->file, options->name);
   command->add_option("--model-bytes", options->model_bytes, "Size of the parameters of the model")
       ->transform(CLI::AsSizeValue(true));

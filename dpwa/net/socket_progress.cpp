@@ -15,6 +15,7 @@ SocketProgress progress_of(int descriptor) {
   if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &length) == 0) {
     progress.received = info.tcpi_bytes_received;
     progress.acknowledged = info.tcpi_bytes_acked;
+    progress.least_round_trip = std::chrono::microseconds(info.tcpi_min_rtt);
   }
   int outgoing = 0;
   if (::ioctl(descriptor, SIOCOUTQ, &outgoing) == 0 && outgoing > 0)

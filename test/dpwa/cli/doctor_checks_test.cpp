@@ -79,12 +79,49 @@ TEST_CASE("what may be meant is a warning") {
     facts.own[0].port = 40000;
     expected = "port 40000 of w1 is one of those";
   }
+  SUBCASE("a small buffer for a long way") {
+    facts.others[0].answers = true;
+    facts.others[0].round_trip_ms = 80;
+    facts.receive_buffer = 6'291'456;
+    expected = "tcp_rmem is 6291456 bytes: a connection takes 39 MB/s at most; accepted: 16000000";
+  }
+  SUBCASE("a way on which a model takes too long") {
+    facts.others[0].answers = true;
+    facts.others[0].bytes_per_s = 50e6;
+    facts.others[0].model_bytes = 100'000'000;
+    facts.timeout_s = 0.5;
+    expected = "brings 50 MB/s in 0.00 ms a round trip, so its model takes 2.0 s, longer than";
+  }
+  SUBCASE("a short queue of connections") {
+    facts.connections_at_once = 1;
+    expected = "net.core.somaxconn is 1";
+  }
+  SUBCASE("a seed whose name is not known yet") {
+    facts.others[0].is_resolved = false;
+    facts.others[0].is_seed = true;
+    expected = "w2 at b:24000: its host is not known here yet";
+  }
   SUBCASE("the wrong machine") {
     facts.own.clear();
     expected = "no node or server";
   }
   CHECK(test::has(only(facts, Level::warning), expected));
   CHECK(only(facts, Level::failure).empty());
+}
+
+TEST_CASE("a way that is fast enough is told, and nothing is said of one that was not measured") {
+  DoctorFacts facts = sound();
+  facts.receive_buffer = facts.send_buffer = 6'291'456;
+  facts.connections_at_once = 4096;
+  facts.others[0].answers = true;
+  CHECK_FALSE(test::has(only(facts, Level::good), "MB/s"));
+  facts.others[0].round_trip_ms = 0.25;
+  facts.others[0].bytes_per_s = 1e9;
+  facts.others[0].model_bytes = 100'000'000;
+  facts.timeout_s = 0.5;
+  CHECK(test::has(only(facts, Level::good),
+                  "a pull from w2 brings 1000 MB/s in 0.25 ms a round trip\n"));
+  CHECK(only(facts, Level::warning).empty());
 }
 
 TEST_CASE("a process that runs already has its port") {
