@@ -217,7 +217,7 @@ void FinalAverage::all_waited_for(TimePoint now) {
 void FinalAverage::begin_order() {
   Entry self;
   self.node.name = options_.name;
-  self.node.of_file = !options_.joins && !options_.by_seeds;
+  self.node.of_file = options_.listing == Listing::listed;
   self.own = true;
   self.distance = std::numeric_limits<double>::quiet_NaN();
   order_.push_back(self);

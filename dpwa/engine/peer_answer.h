@@ -6,6 +6,7 @@
 #include <string>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/listing.h"
 #include "dpwa/rules/member.h"
 #include "dpwa/rules/peer_table.h"
 
@@ -44,9 +45,7 @@ struct NodePlace {
   std::string name;
   std::size_t position = 0;    // number of nodes of the cluster file before this one
   std::size_t file_peers = 0;  // other nodes of the file; they come first among the peers
-  bool joins = false;          // the cluster file does not name this node
-  // No file lists the nodes, and seeds bring them together: all are equal, in the order of names.
-  bool by_seeds = false;
+  Listing listing = Listing::listed;
 };
 
 }  // namespace dpwa

@@ -28,7 +28,7 @@ StartView view_of(const PeerAnswer& answer) {
 
 StartUp::StartUp(StartUpOptions options, TimePoint begun)
     : options_(std::move(options)), begun_(begun), clock_(options_.weights.clock) {
-  if (options_.by_seeds) after_pause_ = Phase::visiting;
+  if (by_seeds()) after_pause_ = Phase::visiting;
   if (!options_.weights.resumed) return;
   own_ = options_.weights;
   if (own_->lineage == 0) own_->lineage = options_.new_lineage;
@@ -184,50 +184,30 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
   DPWA_INVARIANT(phase_ == Phase::visiting, "a node visits where its start asks for it", phase_);
   look_for_namesake(answers, now);
   if (failure_) return;
-  if (options_.by_seeds) return found_by_seeds(answers, now);
   std::string why;
-  bool joined = false;
+  bool all_refuse = true;
   for (const PeerAnswer& seed : answers) {
-    if (seed.failure) {
-      why = seed.detail;
+    if (!seed.failure) {
+      if (!by_seeds() || !found_)
+        lines_.push_back({false, by_seeds() ? "found '" + seed.name + "' by a seed"
+                                            : "joined by '" + seed.name + "'"});
+      found_ = true;
       continue;
     }
-    joined = true;
-    lines_.push_back({false, "joined by '" + seed.name + "'"});
-  }
-  if (joined) {
-    phase_ = Phase::looking;
-    return;
-  }
-  const bool refused = std::ranges::all_of(answers, [](const PeerAnswer& seed) {
-    return seed.failure == PeerFailure::rejected && !seed.refuses_name;
-  });
-  if (refused || elapsed(now) >= options_.rule.start_wait) {
-    failure_ = "node '" + options_.name + "' cannot join by " + options_.join_by + ": " +
-               (name_refused_ ? refusal_ : why);
-    return;
-  }
-  phase_ = Phase::pausing;
-  after_pause_ = Phase::visiting;
-}
-
-// No seed has to be there, but nobody begins alone beside one that refuses it.
-void StartUp::found_by_seeds(const std::vector<PeerAnswer>& answers, TimePoint now) {
-  std::string why;
-  for (const PeerAnswer& seed : answers) {
     const bool silent =
         seed.failure == PeerFailure::unreachable || seed.failure == PeerFailure::timed_out;
-    if (!seed.failure && !std::exchange(found_, true))
-      lines_.push_back({false, "found '" + seed.name + "' by a seed"});
-    if (seed.failure && !silent) why = seed.detail;
+    if (!by_seeds() || !silent) why = seed.detail;
+    all_refuse = all_refuse && seed.failure == PeerFailure::rejected && !seed.refuses_name;
   }
-  phase_ = Phase::looking;
-  if (found_ || why.empty()) return;
-  if (elapsed(now) >= options_.rule.start_wait) {
-    failure_ = "node '" + options_.name + "' was refused by its seeds: " + why;
-    return;
-  }
-  phase_ = Phase::pausing;
+  after_pause_ = found_ && !by_seeds() ? Phase::looking : Phase::visiting;
+  // No seed has to be there, but nobody begins alone beside one that refuses it.
+  phase_ = found_ || (by_seeds() && why.empty()) ? Phase::looking : Phase::pausing;
+  const bool gives_up = elapsed(now) >= options_.rule.start_wait || (all_refuse && !by_seeds());
+  if (phase_ == Phase::looking || !gives_up) return;
+  failure_ = "node '" + options_.name +
+             (by_seeds() ? "' was refused by its seeds: "
+                         : "' cannot join by " + options_.join_by + ": ") +
+             (name_refused_ ? refusal_ : why);
 }
 
 // A refusal because of the name may be temporary (the last process of that name has just ended),
@@ -267,7 +247,7 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   const bool prompt = now - greeted_at_ < options_.timeout;
   std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
   for (const PeerAnswer& answer : answers)
-    if (answer.seed || (options_.by_seeds && answer.asked)) seeds.push_back(answer);
+    if (answer.seed || (by_seeds() && answer.asked)) seeds.push_back(answer);
   look_for_namesake(seeds, now);
   if (failure_) return;
   const auto before = std::exchange(seen_, {});
@@ -278,12 +258,13 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
     // A joined node that does not answer is not waited for.
     const bool of_file = peer < options_.file_peers;
     if (!answer.asked || (!of_file && answer.failure)) continue;
-    if (peer >= options_.position && !options_.joins && !std::exchange(placed, true))
+    if (peer >= options_.position && options_.listing != Listing::joins &&
+        !std::exchange(placed, true))
       seen_.push_back({});
     seen_.push_back(seen_of(static_cast<PeerId>(peer), answer, prompt));
   }
   if (!placed) seen_.push_back({});
-  if (options_.by_seeds)
+  if (by_seeds())
     std::ranges::sort(seen_, {},
                       [this](const Seen& each) { return each.peer ? each.name : options_.name; });
   if (!std::ranges::equal(before, seen_, says_the_same)) looks_without_news_ = 0;
@@ -301,7 +282,7 @@ bool StartUp::says_the_same(const Seen& before, const Seen& now) {
 // `prompt`: the look ended before its deadline, so an unreachable peer is not running.
 StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool prompt) {
   Seen seen{view_of(answer), peer, answer.name};
-  seen.view.joined = !answer.seed && !options_.by_seeds;
+  seen.view.joined = !answer.seed && !by_seeds();
   const PeerStart state = seen.view.state;
   if (state == PeerStart::joining || state == PeerStart::waiting ||
       (prompt && answer.failure == PeerFailure::unreachable)) {

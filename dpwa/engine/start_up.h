@@ -97,7 +97,6 @@ class StartUp {
   bool stood_still(TimePoint now);
   static bool says_the_same(const Seen& before, const Seen& now);
   Seen seen_of(PeerId peer, const PeerAnswer& answer, bool prompt);
-  void found_by_seeds(const std::vector<PeerAnswer>& answers, TimePoint now);
   // Each sets the failure when this node has to give up.
   void look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now);
   void give_up_if_refused(TimePoint now);
@@ -113,7 +112,8 @@ class StartUp {
   // Its log lines, in start_up_report.cpp.
   template <typename Which>
   static std::string names_of(const std::vector<Seen>& seen, Which which);
-  bool is_alone() const { return options_.by_seeds && seen_.size() <= 1; }
+  bool by_seeds() const { return options_.listing == Listing::by_seeds; }
+  bool is_alone() const { return by_seeds() && seen_.size() <= 1; }
   void warn_of_many();
   void announce_waiting(TimePoint now);
   void report_absent(TimePoint now);
@@ -139,7 +139,7 @@ class StartUp {
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from
   bool best_trains_ = false;
-  bool found_ = false;   // a node, by a seed
+  bool found_ = false;   // a node, by a visit
   std::string refusal_;  // the last reason that a peer gave for refusing this node
   std::optional<TimePoint> announced_;
   std::optional<TimePoint> name_refused_;  // since when peers say that the name is taken

@@ -33,7 +33,7 @@ TrainerState::TrainerState(TrainerOptions options, GuardedInterpolation interpol
       interpolation_(std::move(interpolation)),
       next_block_(first_block(options_, random)),
       pull_moment_(random),
-      lineages_(options_.of_file, options_.by_seeds, options_.max_members) {}
+      lineages_(options_.listing, options_.max_members) {}
 
 void TrainerState::replace(double clock, std::uint64_t lineage) {
   clock_ = clock;
@@ -174,9 +174,10 @@ void TrainerState::take_over(const Arrival& arrival, TimePoint now) {
   lines_.push_back({true,
                     "took over the weights of '" + report_.peer + "' at clock " +
                         std::to_string(clock_) +
-                        (options_.by_seeds ? ": two parts that began apart have met"
-                                           : ": more nodes of the file descend from these, or they "
-                                             "have trained for longer"),
+                        (options_.listing == Listing::by_seeds
+                             ? ": two parts that began apart have met"
+                             : ": more nodes of the file descend from these, or they "
+                               "have trained for longer"),
                     {},
                     EventKind::taken_over});
   report_.factor = 1;

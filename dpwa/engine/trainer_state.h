@@ -12,6 +12,7 @@
 #include "dpwa/engine/exchange.h"
 #include "dpwa/engine/trainer_line.h"
 #include "dpwa/rules/lineage.h"
+#include "dpwa/rules/listing.h"
 #include "dpwa/rules/options.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_interval.h"
@@ -29,9 +30,8 @@ struct TrainerPace {
 };
 
 struct TrainerOptions : TrainerPace {
-  bool of_file = true;    // the cluster file names this node
-  bool by_seeds = false;  // no file lists the nodes: see is_elder()
-  bool by_delta = true;   // delta blend; false: lerp
+  Listing listing = Listing::listed;  // by seeds: see is_elder()
+  bool by_delta = true;               // delta blend; false: lerp
   std::size_t max_members = MembershipOptions{}.max_members;
   // For each block of the model: its share of the exchanged bytes.
   std::vector<double> block_shares{1.0};

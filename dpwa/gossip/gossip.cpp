@@ -36,8 +36,7 @@ TrainerPace pace_of(const GossipConfig& gossip) {
 TrainerOptions trainer_options(const Config& config, const Manifest& manifest,
                                const std::vector<ByteRange>& blocks) {
   TrainerOptions options{pace_of(config.gossip)};
-  options.of_file = !config.is_joiner();
-  options.by_seeds = config.by_seeds;
+  options.listing = listing_of(config);
   options.by_delta = config.gossip.blend == BlendMode::delta;
   options.max_members = config.gossip.membership.max_members;
   if (blocks.size() == 1) return options;

@@ -14,7 +14,9 @@
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
+#include "dpwa/config/resolve.h"
 #include "dpwa/gossip/gossip_status.h"
+#include "dpwa/gossip/trainer_side.h"
 #include "dpwa/net/io_thread.h"
 #include "dpwa/net/node_handlers.h"
 #include "dpwa/net/server.h"
@@ -97,7 +99,7 @@ std::unique_ptr<LocalNode> local_node(const Config& config, Manifest manifest,
   local->codec = config.transport.encoding;
   local->now = options.now;
   local->keeps_ledger = options.ledger_factor.has_value();
-  local->of_file = !config.is_joiner();
+  local->of_file = listing_of(config) == Listing::listed;
   return local;
 }
 
@@ -114,7 +116,8 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
   options.now = node.now;
   if (config.by_seeds) {
     for (const NodeEntry& seed : config.join) options.seeds.seeds.push_back(peer_address(seed));
-    options.seeds.bind = config.self_node().bind_address;
+    const std::string& bind = config.self_node().bind_address;
+    if (!config::is_wildcard(bind)) options.seeds.bind = bind;
   }
   return options;
 }

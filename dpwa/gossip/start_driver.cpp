@@ -50,7 +50,11 @@ class StartDriver {
       members.keep(visited[i].welcome.node);
       members.follow(visited[i].welcome.node, addresses[i].host);
     }
-    start_.visited(answers_of(visited, {}), SteadyClock::now());
+    auto answers = answers_of(visited, {});
+    if (side_.config.by_seeds)
+      for (std::size_t i = 0; i < answers.size(); ++i)
+        answers[i].detail.insert(0, addresses[i].addresses.front() + ": ");
+    start_.visited(answers, SteadyClock::now());
     return false;
   }
   bool operator()(const StartUp::Greet&) {
@@ -124,8 +128,7 @@ void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, Ti
     options.join_by += (options.join_by.empty() ? "" : ", ") + text_of(node);
   static_cast<StartOptions&>(options.rule) = config.gossip;
   options.rule.limit = 2 * config.gossip.start_wait + 4 * config.gossip.timeout;
-  options.rule.by_seeds = options.by_seeds;
-  options.rule.may_bring = !options.joins;  // one that joins has come for the weights of others
+  options.rule.listing = options.listing;
   options.timeout = config.gossip.timeout;
   options.blocks = static_cast<unsigned>(side.blocks.size());
   options.firewall = config.gossip.firewall;

@@ -14,12 +14,16 @@
 
 namespace dpwa {
 
+Listing listing_of(const Config& config) {
+  if (config.by_seeds) return Listing::by_seeds;
+  return config.is_joiner() ? Listing::joins : Listing::listed;
+}
+
 NodePlace place_of(const Config& config) {
   return {.name = config.self,
           .position = config.self_index(),
           .file_peers = config.nodes.size() - 1,
-          .joins = config.is_joiner(),
-          .by_seeds = config.by_seeds};
+          .listing = listing_of(config)};
 }
 
 std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,

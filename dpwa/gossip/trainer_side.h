@@ -48,6 +48,7 @@ struct TrainerSide {
   PullSpec spec_of(const RoundSpec& round) const;
 };
 
+Listing listing_of(const Config& config);  // of the own node
 NodePlace place_of(const Config& config);
 
 // The answers of the greeted nodes; `members` is the member table, by place.

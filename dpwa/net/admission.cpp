@@ -36,8 +36,7 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalP
       break;
   }
   if ((hello.capabilities & wire::members_capability) == 0) {
-    return unknown("is not in the cluster file of '" + local.name +
-                   "', and does not say where it can be reached");
+    return unknown("is unknown to '" + local.name + "', and does not say where it can be reached");
   }
   return std::nullopt;
 }

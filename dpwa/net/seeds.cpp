@@ -18,17 +18,13 @@ void add(std::set<Place>& places, const MemberClaim& claim) {
   for (const std::string& address : claim.addresses) places.emplace(address, claim.port);
 }
 
-bool listens_everywhere(const std::string& bind) {
-  return bind == "0.0.0.0" || bind == "::";
-}
-
 }  // namespace
 
 std::vector<PeerAddress> unmet_seeds(const SeedPlaces& places, const MemberClaim& self,
                                      const std::vector<Member>& members) {
   std::set<Place> known;
   add(known, self);
-  known.emplace(places.bind, self.port);
+  if (places.bind) known.emplace(*places.bind, self.port);
   for (const Member& member : members) {
     const bool there = member.answers && member.status() == MemberStatus::alive;
     if (there && !member.claim.name.empty()) add(known, member.claim);
@@ -37,8 +33,7 @@ std::vector<PeerAddress> unmet_seeds(const SeedPlaces& places, const MemberClaim
   for (const PeerAddress& seed : places.seeds) {
     for (const std::string& address : addresses_now(seed)) {
       if (!is_numeric_host(address)) continue;  // a name that has no address yet
-      const bool own =
-          seed.port == self.port && listens_everywhere(places.bind) && is_of_this_machine(address);
+      const bool own = seed.port == self.port && !places.bind && is_of_this_machine(address);
       if (!own && known.emplace(address, seed.port).second)
         unmet.push_back({"", {address}, seed.port});
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,7 @@ namespace dpwa {
 
 struct SeedPlaces {
   std::vector<PeerAddress> seeds;
-  std::string bind;  // where this node listens, numeric
+  std::optional<std::string> bind;  // where this node listens, numeric; none: everywhere
 };
 
 }  // namespace dpwa

@@ -92,8 +92,10 @@ bool LineageWatch::yields_to(const std::string& name, const Progress& peer, cons
   }
   if (!counts || !takeovers_.allows(name, now)) return false;
   const bool heard_enough = now - *asked_ >= start_wait;
-  const bool yields_now = by_age_ ? yields_by_age(own, peer, reports)
-                                  : yields(own, peer, reports, of_file_, heard_enough);
+  const bool yields_now =
+      listing_ == Listing::by_seeds
+          ? yields_by_age(own, peer, reports)
+          : yields(own, peer, reports, listing_ == Listing::listed, heard_enough);
   if (!yields_now) return false;
   const auto given = others.given.find(name);
   return given == others.given.end() || given->second.lineage != own.lineage ||

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/listing.h"
 #include "dpwa/rules/membership.h"
 #include "dpwa/rules/progress.h"
 
@@ -78,13 +79,11 @@ struct Surroundings {
 // Pure: time is an argument. One owner, one thread.
 class LineageWatch {
  public:
-  // `by_age`: the elder of two lineages is yielded to, however many nodes have it: where no file
-  // lists the nodes, one process may count under many names.
-  // `of_file`: this node is of the cluster file. Nodes of the file are remembered, and of others as
-  // many as make `most` in all: where no node is known to be of the file, as for one that joins
-  // without a file, there may be that many members.
-  LineageWatch(bool of_file, bool by_age, std::size_t most)
-      : of_file_(of_file), by_age_(by_age), most_(most) {}
+  // By seeds the elder of two lineages is yielded to, however many nodes have it: one process may
+  // count under many names. Nodes of the file are remembered, and of others as many as make `most`
+  // in all: where no node is known to be of the file, as for one that joins without a file, there
+  // may be that many members.
+  LineageWatch(Listing listing, std::size_t most) : listing_(listing), most_(most) {}
 
   void hear(const std::string& name, const LineageReport& report, bool seed);
   bool full() const { return reports_.size() >= most_; }
@@ -97,8 +96,7 @@ class LineageWatch {
   void forget_all() { reports_.clear(); }
 
  private:
-  const bool of_file_;
-  const bool by_age_;
+  const Listing listing_;
   const std::size_t most_;
   std::map<std::string, LineageReport, std::less<>> reports_;  // by name
   TakeoverLimit takeovers_;

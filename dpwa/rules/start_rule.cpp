@@ -117,7 +117,7 @@ class Survey {
   }
 
   bool ranks_by_age(const StartView& view) const {
-    return options_.by_seeds && view.state == PeerStart::ready;
+    return options_.listing == Listing::by_seeds && view.state == PeerStart::ready;
   }
 
   static LineageReport report_of(const StartView& view) { return {view.lineage, rank(view.clock)}; }
@@ -186,13 +186,13 @@ StartDecision decide_start(const std::vector<StartView>& nodes, std::size_t self
   const auto waiting = survey.source(PeerStart::waiting);
   if (pulls && waiting) return {StartAction::pull_from, *waiting};
   const bool looks_around =
-      options.by_seeds && nodes.size() == 1 && elapsed < options.start_wait / 2;
+      options.listing == Listing::by_seeds && nodes.size() == 1 && elapsed < options.start_wait / 2;
   const bool all_answered = survey.all_answered() && !looks_around;
   if (!own) {
     const int earlier = survey.earlier();
     const bool due = (all_answered && earlier == 0) ||
                      elapsed >= time_to_bring(earlier, nodes.size(), options.start_wait);
-    if (options.may_bring) return {due ? StartAction::bring : StartAction::wait, 0};
+    if (options.listing != Listing::joins) return {due ? StartAction::bring : StartAction::wait, 0};
     return {over ? StartAction::give_up : StartAction::wait, 0};
   }
   if (over || (all_answered && survey.all_level())) return begin;

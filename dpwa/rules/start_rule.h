@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/rules/listing.h"
 #include "dpwa/rules/options.h"
 
 namespace dpwa {
@@ -61,11 +62,10 @@ struct StartRuleOptions : StartOptions {
   Duration limit = std::chrono::seconds(20);  // no pull is begun after it
   unsigned failed_pulls = 3;  // after this many failed pulls a node counts as unreachable
   unsigned taken_over = 3;    // after this many takeovers in one start its weights are not taken
-  bool may_bring = true;      // false: a node that joins comes for the weights of others
-  // No file lists the nodes: all are equal, and those that find one another begin. One that has
-  // found nobody looks for half of `start_wait`. Where a peer trains, the elder of two
-  // lineages ranks higher (is_elder() in lineage.h).
-  bool by_seeds = false;
+  // A node that joins comes for the weights of others, and brings none. By seeds, those that find
+  // one another begin; one that has found nobody looks for half of `start_wait`; where a peer
+  // trains, the elder of two lineages ranks higher (is_elder() in lineage.h).
+  Listing listing = Listing::listed;
 };
 
 // How all nodes begin together, from common weights, without a coordinator. `nodes` holds one entry

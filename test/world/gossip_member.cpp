@@ -80,8 +80,7 @@ PullEngine GossipMember::make_engine() {
 
 TrainerState GossipMember::make_trainer() {
   TrainerOptions options = options_.trainer;
-  options.of_file = !joins();
-  options.by_seeds = options_.by_seeds;
+  options.listing = place().listing;
   options.start_wait = options_.start_wait;
   options.timeout = options_.timeout;
   auto policy = interpolation_registry().make("constant", {{"value", options_.factor}});

@@ -17,19 +17,18 @@ constexpr Duration never = 24h;
 }  // namespace
 
 NodePlace GossipMember::place() const {
-  if (options_.by_seeds) return {.name = environment_.name(), .by_seeds = true};
+  if (options_.by_seeds) return {.name = environment_.name(), .listing = Listing::by_seeds};
   return {.name = environment_.name(),
           .position = position_,
           .file_peers = options_.names.size() - (joins() ? 0 : 1),
-          .joins = joins()};
+          .listing = joins() ? Listing::joins : Listing::listed};
 }
 
 void GossipMember::begin() {
   StartUpOptions options;
   static_cast<NodePlace&>(options) = place();
-  options.rule.may_bring = !options.joins;
-  options.rule.by_seeds = options.by_seeds;
-  if (options.joins || options.by_seeds) options.join_by = options_.names.front();
+  options.rule.listing = options.listing;
+  if (options.listing != Listing::listed) options.join_by = options_.names.front();
   options.rule.start_wait = options_.start_wait;
   options.rule.limit = 2 * options_.start_wait + 4 * options_.timeout;
   options.rule.min_nodes = options_.min_nodes;

@@ -14,6 +14,7 @@
 #include "dpwa/engine/start_comparison.h"
 
 using namespace std::chrono_literals;
+using dpwa::Listing;
 using dpwa::paced;
 using dpwa::PeerAnswer;
 using dpwa::PeerFailure;
@@ -224,9 +225,8 @@ TEST_CASE(
 
 TEST_CASE("one that joins visits its addresses until one answers, and fails after the wait") {
   StartUpOptions options = second_of(1);
-  options.joins = true;
+  options.listing = options.rule.listing = Listing::joins;
   options.join_by = "host:1";
-  options.rule.may_bring = false;
   for (const bool answers : {true, false}) {
     Starting node(options);
     node.expect<StartUp::Publish>();
@@ -257,7 +257,7 @@ StartUpOptions seeded() {
   options.join_by = "seed:24000";
   options.timeout = 500ms;
   options.new_lineage = 22;
-  options.by_seeds = options.rule.by_seeds = true;
+  options.listing = options.rule.listing = Listing::by_seeds;
   return options;
 }
 

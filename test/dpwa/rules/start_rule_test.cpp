@@ -7,6 +7,7 @@
 using namespace std::chrono_literals;
 using dpwa::decide_start;
 using dpwa::Duration;
+using dpwa::Listing;
 using dpwa::PeerStart;
 using dpwa::StartAction;
 using dpwa::StartDecision;
@@ -285,7 +286,7 @@ TEST_CASE("the resumed node that is ahead waits until the others have caught up"
 
 TEST_CASE("a node that joins never brings weights, and gives up after the wait") {
   StartRuleOptions options;
-  options.may_bring = false;
+  options.listing = Listing::joins;
   const std::vector<StartView> nodes{joining, unknown};
   CHECK(decide_start(nodes, 1, none, 10s - 1ns, options).action == StartAction::wait);
   CHECK(decide_start(nodes, 1, none, 10s, options).action == StartAction::give_up);
@@ -313,7 +314,7 @@ namespace {
 StartAction by_seeds(const std::vector<StartView>& nodes, std::size_t self, Duration elapsed,
                      const Own& own = none) {
   StartRuleOptions options;
-  options.by_seeds = true;
+  options.listing = Listing::by_seeds;
   return decide_start(nodes, self, own, elapsed, options).action;
 }
 
@@ -338,7 +339,7 @@ TEST_CASE("without a list of nodes the lineage that was trained for longer is ta
   CHECK(by_seeds({unknown, elder}, 0, 0ns, resumed(100, 3)) == StartAction::pull_from);
   CHECK(by_seeds({unknown, younger, younger}, 0, 0ns, resumed(100, 4)) == StartAction::begin);
   StartRuleOptions options;
-  options.by_seeds = true;
+  options.listing = Listing::by_seeds;
   CHECK(decide_start({unknown, younger, younger, elder}, 0, none, 0ns, options).peer == 3);
   // Where nobody trains, the higher clock counts as ever.
   CHECK(by_seeds({unknown, waiting(9, 4)}, 0, 0ns, taken(0, 3)) == StartAction::pull_from);
