@@ -5,6 +5,7 @@
 #include "adapters/launch/meeting.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/seeds.h"
+#include "dpwa/config/text.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 
@@ -12,12 +13,13 @@ namespace dpwa {
 namespace {
 
 launch::MeetingOptions meeting_options(const Config& config,
-                                       const launch::LauncherEnvironment& environment) {
+                                       const launch::LauncherEnvironment& environment,
+                                       const launch::LaunchPlace& place) {
   launch::MeetingOptions options;
   options.cluster = config.cluster;
   options.host = environment.variable("DPWA_HOST");
   options.bind = environment.variable("DPWA_BIND");
-  options.port = static_cast<std::uint16_t>(environment.number("DPWA_PORT", 1, 65535).value_or(0));
+  options.port = launch::own_port(environment, place.local_rank);
   return options;
 }
 
@@ -33,39 +35,37 @@ LaunchedConfig::LaunchedConfig(std::filesystem::path file, std::string name,
 // As one that the seeds of the file bring together with the others.
 void LaunchedConfig::place_by_seeds(Config& config,
                                     const launch::LauncherEnvironment& environment) {
-  const launch::SeededPlace place = launch::seeded_place(environment);
+  const launch::SeededPlace place = launch::seeded_place(environment, config.self);
   share_ = place.share;
   if (place.name.empty()) return;
-  constexpr int most = 65535;
-  const int first = environment.number("DPWA_PORT", 1, most).value_or(config::seed_port);
-  const int port = first + place.local_rank;
-  if (port > most)
-    environment.fail("DPWA_PORT", std::to_string(first) + " and local rank " +
-                                      std::to_string(place.local_rank) +
-                                      " make no port; accepted: a smaller one");
   NodeEntry self;
   self.name = config.self = place.name;
-  self.port = static_cast<std::uint16_t>(port);
+  self.port = launch::own_port(environment, place.local_rank, config::seed_port);
   config.nodes.push_back(std::move(self));
 }
 
 void LaunchedConfig::place(Config& config) {
   const launch::LauncherEnvironment environment = launch::launcher_environment();
   if (config.nodes.empty() && !config.seeds.empty()) return place_by_seeds(config, environment);
+  if (config.nodes.empty() && config.backend == Backend::kvstore && !is_local(config.kvstore.type))
+    fail_at_key(config, "nodes",
+                "missing; accepted: the workers of backend kvstore, which its servers read in the "
+                "same file, in the order of their ranks");
   const auto place = launch::find_place(environment);
   if (!place) return;
   if (!config.nodes.empty()) {
     config.self = launch::name_in_file(config, *place);
     return;
   }
+  if (!config.self.empty())
+    fail_at_key(config, "nodes",
+                config::shown(config.self) +
+                    " as a name requires nodes, or seeds; accepted: these, "
+                    "or no name (the nodes are rank0, rank1, ...)");
   if (config.gossip.daemon)
     fail_at_key(config, "gossip.daemon",
                 "'true' requires nodes that the file lists; accepted: false, or nodes");
-  if (config.backend == Backend::kvstore && !is_local(config.kvstore.type))
-    fail_at_key(config, "nodes",
-                "missing; accepted: the workers of backend kvstore, which its servers read in the "
-                "same file, in the order of their ranks");
-  config.nodes = launch::meet(*place, meeting_options(config, environment));
+  config.nodes = launch::meet(*place, meeting_options(config, environment, *place));
   config.self = launch::node_name(place->rank);
   has_met_ = true;
 }

@@ -128,18 +128,12 @@ MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline, Waiting& 
   }
 }
 
-Introduction introduction_of(const LaunchPlace& place, const MeetingOptions& options,
-                             const std::string& meeting_point) {
+Introduction introduction_of(const MeetingOptions& options, const std::string& meeting_point) {
   Introduction introduction;
   introduction.host_given = !options.host.empty();
   introduction.host = introduction.host_given ? options.host : address_towards(meeting_point);
   introduction.bind = options.bind;
-  const int wanted = options.port + place.local_rank;
-  if (options.port != 0 && wanted > 65535)
-    throw std::runtime_error("DPWA_PORT " + std::to_string(options.port) + " and local rank " +
-                             std::to_string(place.local_rank) + " do not give a valid port");
-  introduction.port =
-      options.port == 0 ? net::free_ports(1).front() : static_cast<std::uint16_t>(wanted);
+  introduction.port = options.port == 0 ? net::free_ports(1).front() : options.port;
   introduction.meeting_point = meeting_point;
   introduction.processors = usable_processors();
   return introduction;
@@ -221,7 +215,7 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOption
   Board board(*point.store.store(), place);
   const std::string terms =
       "cluster '" + options.cluster + "' of " + std::to_string(place.size) + " processes";
-  board.arrive(place.rank, terms, introduction_of(place, options, point.address));
+  board.arrive(place.rank, terms, introduction_of(options, point.address));
   const auto problem = board.await_all(deadline, options.patience, waiting);
   std::vector<Introduction> introductions;
   if (!problem) introductions = board.introductions();
@@ -236,11 +230,7 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOption
 
 std::vector<NodeEntry> meet(const LaunchPlace& place, const MeetingOptions& options) {
   const std::string where = place.meeting_host + ":" + std::to_string(place.meeting_port);
-  if (place.size == 1) {
-    LaunchPlace alone = place;
-    alone.meeting_host = "127.0.0.1";
-    return settle({introduction_of(alone, options, alone.meeting_host)});
-  }
+  if (place.size == 1) return settle({introduction_of(options, "127.0.0.1")});
   try {
     return meet_others(place, options, {SteadyClock::now() + options.patience});
   } catch (const std::exception& error) {

@@ -11,8 +11,8 @@
 namespace dpwa::launch {
 
 struct MeetingOptions {
-  // The own endpoint, if it is given (DPWA_HOST, DPWA_BIND, DPWA_PORT). Empty and 0: the address
-  // that this host uses to talk to the meeting point, and a free port.
+  // The own endpoint, if it is given (DPWA_HOST, DPWA_BIND, own_port()). Empty and 0: the
+  // address that this host uses to talk to the meeting point, and a free port.
   std::string host, bind;
   std::uint16_t port = 0;
   std::string cluster;  // its name: the same for all processes that meet

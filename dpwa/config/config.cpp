@@ -83,9 +83,10 @@ Config read_config(const YAML::Node& document, Locations& locations) {
 Config for_node(Config config, const std::string& name, const std::vector<std::string>& join,
                 const Launcher& launcher, Locations& locations) {
   const bool lists_nodes = !config.nodes.empty();
-  resolve_seeds(config);
+  resolve_seeds(config, locations);
   config.self = name.empty() ? name_from_environment() : name;
-  if (config.self.empty() && join.empty() && launcher) launcher(config);
+  const bool by_rank = config.self.empty() || config.self.find(rank_mark) != std::string::npos;
+  if (by_rank && join.empty() && launcher) launcher(config);
   if (!lists_nodes && !config.seeds.empty() && join.empty()) {
     add_self_by_seeds(config, locations);
     apply_log_variables(config, locations);
@@ -107,6 +108,7 @@ Config for_node(Config config, const std::string& name, const std::vector<std::s
 Config for_server(Config config, const std::string& name, Locations& locations) {
   config.self = name.empty() ? name_from_environment() : name;
   check_server_name(config, config.self, locations);
+  apply_endpoint_variables(config, locations);
   apply_log_variables(config, locations);
   resolve_nodes(config, locations);
   return config;
@@ -210,7 +212,7 @@ Config load_cluster(const std::filesystem::path& file, std::string* text) {
   if (text) *text = read;
   Config config = read_config(parse_document(read, locations), locations);
   resolve_nodes(config, locations);
-  resolve_seeds(config);
+  resolve_seeds(config, locations);
   if (config.seeds.empty()) require_nodes(config, locations);
   return config;
 }

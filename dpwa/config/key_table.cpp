@@ -35,7 +35,7 @@ KeySection top_level() {
           in.key("preempted_exit_code", &Config::preempted_exit_code,
                  optional_whole<int>(0, 255, "an exit code"),
                  "exit code after the notice of a [preemption](OPERATIONS.md#signals). Unset: 0 "
-                 "under torchrun and srun, else 143"),
+                 "under torchrun, srun and mpirun, else 143"),
       }};
 }
 

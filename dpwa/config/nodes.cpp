@@ -192,8 +192,11 @@ std::string name_from_environment() {
 }
 
 void apply_endpoint_variables(Config& config, Locations& locations, bool with_port) {
-  NodeEntry& self = config.nodes[config.self_index()];
-  const std::string node = "nodes[" + std::to_string(config.self_index()) + "].";
+  const auto server = std::ranges::find(config.kvstore.servers, config.self, &NodeEntry::name);
+  const bool serves = server != config.kvstore.servers.end();
+  NodeEntry& self = serves ? *server : config.nodes[config.self_index()];
+  const auto index = &self - (serves ? config.kvstore.servers : config.nodes).data();
+  const std::string node = (serves ? "kvstore.servers[" : "nodes[") + std::to_string(index) + "].";
   if (const auto field = environment_field("DPWA_HOST", node + "host", locations)) {
     self.host = read_host(*field);
   }
@@ -210,6 +213,10 @@ void apply_log_variables(Config& config, Locations& locations) {
   }
 }
 
+std::string checked_name(const std::string& name, Locations& locations) {
+  return Field(locations, "--name", 0, YAML::Node(name)).name();
+}
+
 void add_joiner(Config& config, const std::string& name, Locations& locations) {
   const bool in_file =
       std::ranges::any_of(config.nodes, [&](const NodeEntry& node) { return node.name == name; });
@@ -220,9 +227,8 @@ void add_joiner(Config& config, const std::string& name, Locations& locations) {
                       " is not in the file, so its address is unknown; accepted: DPWA_PORT (and "
                       "DPWA_HOST) in the environment, or a node of the file");
   }
-  const Field field(locations, "--name", 0, YAML::Node(name));
   NodeEntry self;
-  self.name = field.name();
+  self.name = checked_name(name, locations);
   config.nodes.push_back(std::move(self));
   config.self_added = true;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dpwa/config/config.h"
@@ -36,14 +37,20 @@ void check_process_name(const Config& config, const std::string& name, const Loc
 
 // The own node, as the command line and the environment describe it.
 
+// In the name that was given: the rank. load_config() asks the launcher for the name then, too.
+inline constexpr std::string_view rank_mark = "%r";
+
 // DPWA_NAME; empty when it is not set.
 std::string name_from_environment();
 
-// Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node, and DPWA_LOG_LEVEL; empty variables count
-// as unset. Throw ConfigError "environment: DPWA_PORT: ...".
+// Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node or server, and DPWA_LOG_LEVEL; empty
+// variables count as unset. Throw ConfigError "environment: DPWA_PORT: ...".
 // `with_port`: DPWA_PORT, too.
 void apply_endpoint_variables(Config& config, Locations& locations, bool with_port = true);
 void apply_log_variables(Config& config, Locations& locations);
+
+// `name` as it was given; throws ConfigError for what is no name.
+std::string checked_name(const std::string& name, Locations& locations);
 
 // Adds the node `name` when the file does not have it. DPWA_HOST, DPWA_PORT and DPWA_BIND give its
 // endpoint. Throws ConfigError when DPWA_PORT is not set.

@@ -57,20 +57,6 @@ Resolved ask_until(const std::stop_token& stop, const std::string& host) {
 
 // Empty, after a line in the log, for the host of another node that cannot be resolved: a name that
 // is not known at this moment keeps no node from running with the others.
-std::vector<std::string> resolved(Resolver& resolver, const std::string& host, bool own,
-                                  const std::string& key, const Locations& locations) {
-  const Resolved& result = resolver.resolve(host);
-  if (!result.addresses.empty()) return result.addresses;
-  try {
-    locations.fail(key, shown(host) + " cannot be resolved (" + result.error +
-                            "); accepted: an IP address or a host name known here");
-  } catch (const ConfigError& error) {
-    if (own) throw;
-    log(LogLevel::warn, "config", error.what());
-  }
-  return last_addresses(host).value_or(std::vector<std::string>());
-}
-
 // An address of many machines: TCP has no connections to it.
 bool is_of_many(const std::string& address) {
   const ip::address parsed = plain(address);
@@ -132,6 +118,20 @@ GivesUp::~GivesUp() {
   gives_up_at = nullptr;
 }
 
+std::vector<std::string> addresses_of(const std::string& host, Resolver& resolver, bool own,
+                                      const std::string& key, const Locations& locations) {
+  const Resolved& result = resolver.resolve(host);
+  if (!result.addresses.empty()) return result.addresses;
+  try {
+    locations.fail(key, shown(host) + " cannot be resolved (" + result.error +
+                            "); accepted: an IP address or a host name known here");
+  } catch (const ConfigError& error) {
+    if (own) throw;
+    log(LogLevel::warn, "config", error.what());
+  }
+  return last_addresses(host).value_or(std::vector<std::string>());
+}
+
 bool is_loopback(const std::string& address) {
   return plain(address).is_loopback();
 }
@@ -144,7 +144,7 @@ void resolve_nodes(Config& config, const Locations& locations) {
   Endpoints endpoints(locations);
   const auto resolve = [&](const std::string& place, NodeEntry& node) {
     const bool own = node.name == config.self;
-    node.addresses = resolved(resolver, node.host, own, place + ".host", locations);
+    node.addresses = addresses_of(node.host, resolver, own, place + ".host", locations);
     if (std::any_of(node.addresses.begin(), node.addresses.end(), is_wildcard)) {
       locations.fail(place + ".host", shown(node.host) +
                                           " is not an address that peers can dial; accepted: "
@@ -157,8 +157,9 @@ void resolve_nodes(Config& config, const Locations& locations) {
                                           "address of one machine");
     }
     const std::string bind_key = place + (node.bind.empty() ? ".host" : ".bind");
-    const auto bind = node.bind.empty() ? node.addresses
-                                        : resolved(resolver, node.bind, own, bind_key, locations);
+    const auto bind = node.bind.empty()
+                          ? node.addresses
+                          : addresses_of(node.bind, resolver, own, bind_key, locations);
     node.bind_address = bind.empty() ? "" : bind.front();
     endpoints.add(place, node);
     const bool known = !node.bind_address.empty();

@@ -35,6 +35,12 @@ class GivesUp {
   const std::stop_token stop_;
 };
 
+// The addresses of `host`, the value of `key`. Where it cannot be resolved: throws ConfigError if
+// it is of this process (`own`); else those that were known in this process last, and a line in the
+// log.
+std::vector<std::string> addresses_of(const std::string& host, Resolver& resolver, bool own,
+                                      const std::string& key, const Locations& locations);
+
 bool is_loopback(const std::string& address);
 bool is_wildcard(const std::string& address);  // 0.0.0.0 or ::
 

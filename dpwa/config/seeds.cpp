@@ -32,7 +32,7 @@ std::string name_of_host() {
   std::ranges::replace_if(
       name, [](unsigned char c) { return !std::isalnum(c) && c != '.' && c != '-' && c != '_'; },
       '-');
-  if (name.empty() || name.front() == '.' || name.front() == '_') name.insert(0, "n");
+  if (name.empty() || name.front() == '.' || name.front() == '-') name.insert(0, "n");
   return name;
 }
 
@@ -80,9 +80,10 @@ std::vector<std::string> texts_of(const std::vector<NodeEntry>& seeds) {
   return texts;
 }
 
-void resolve_seeds(Config& config) {
+void resolve_seeds(Config& config, const Locations& locations) {
   Resolver resolver;
-  for (NodeEntry& seed : config.seeds) seed.addresses = resolver.resolve(seed.host).addresses;
+  for (NodeEntry& seed : config.seeds)
+    seed.addresses = addresses_of(seed.host, resolver, false, "seeds", locations);
 }
 
 void check_seeds(const Config& config, const Locations& locations) {
@@ -103,6 +104,7 @@ void add_self_by_seeds(Config& config, Locations& locations) {
     self.port = seed_port;
     config.nodes.push_back(std::move(self));
   }
+  checked_name(config.self, locations);
   config.self_added = true;
   config.by_seeds = true;
   config.nodes.front().host = own_host(config);

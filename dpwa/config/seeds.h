@@ -18,9 +18,9 @@ inline constexpr std::uint16_t seed_port = 24000;
 std::vector<NodeEntry> read_seeds(const Field& list);
 // "HOST:PORT" of each.
 std::vector<std::string> texts_of(const std::vector<NodeEntry>& seeds);
-// The hosts of the seeds as they are known now; a name that is not known yet is resolved again
-// later.
-void resolve_seeds(Config& config);
+// The hosts of the seeds as they are known now; a name that is not known yet is a line in the log,
+// and resolved again later.
+void resolve_seeds(Config& config, const Locations& locations);
 
 // Throws ConfigError where seeds stand in for the list of nodes, and other settings need that.
 void check_seeds(const Config& config, const Locations& locations);

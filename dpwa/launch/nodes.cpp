@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
+#include "dpwa/config/nodes.h"
 #include "dpwa/config/resolve.h"
+#include "dpwa/config/text.h"
 #include "dpwa/launch/claims.h"
 
 namespace dpwa::launch {
@@ -58,8 +62,12 @@ Introduction introduction_from(const std::string& text) {
   }
 }
 
-std::string node_name(int rank) {
-  return "rank" + std::to_string(rank);
+std::string node_name(int rank, std::string pattern) {
+  const std::string_view mark = config::rank_mark;
+  if (pattern.empty()) pattern = "rank" + std::string(mark);
+  for (auto at = pattern.find(mark); at != std::string::npos; at = pattern.find(mark, at))
+    pattern.replace(at, mark.size(), std::to_string(rank));
+  return pattern;
 }
 
 std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions) {
@@ -94,18 +102,22 @@ std::vector<NodeEntry> settle(const std::vector<Introduction>& introductions) {
   return nodes;
 }
 
-SeededPlace seeded_place(const LauncherEnvironment& environment) {
+SeededPlace seeded_place(const LauncherEnvironment& environment, const std::string& pattern) {
   SeededPlace place;
   auto claim = first_claim(claims_of_processes(), environment);
   const bool counted = environment.has("WORLD_SIZE") || environment.has("PET_NNODES") ||
                        !environment.has("JOB_COMPLETION_INDEX");
   const bool of_script = !claim && environment.has("RANK");
   if (of_script) {
-    place.name = node_name(environment.need_number("RANK", 0, most_ranks - 1, ""));
+    place.name = node_name(environment.need_number("RANK", 0, most_ranks - 1, ""), pattern);
     place.local_rank = environment.number("LOCAL_RANK", 0, most_ranks - 1).value_or(0);
   } else if (claim) {
-    place.name = node_name(claim->place.rank);
+    place.name = node_name(claim->place.rank, pattern);
     place.local_rank = claim->place.local_rank;
+  } else if (!pattern.empty()) {
+    throw ConfigError("--name or DPWA_NAME: " + config::shown(pattern) +
+                      " is for a process that has a rank; accepted: a name, or torchrun, srun, "
+                      "mpirun, or RANK in the environment");
   }
   if (!claim && counted && (!of_script || environment.has("WORLD_SIZE")))
     claim = first_claim(claims_of_pods(), environment);
@@ -114,6 +126,7 @@ SeededPlace seeded_place(const LauncherEnvironment& environment) {
 }
 
 std::string name_in_file(const Config& config, const LaunchPlace& place) {
+  if (!config.self.empty()) return node_name(place.rank, config.self);
   const auto size = static_cast<std::size_t>(place.size);
   if (size != config.nodes.size()) {
     fail_at_key(config, "nodes",

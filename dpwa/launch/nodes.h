@@ -25,8 +25,9 @@ std::string to_text(const Introduction& introduction);
 // Throws std::runtime_error for anything but what to_text() makes.
 Introduction introduction_from(const std::string& text);
 
-// The name of the node of one rank: "rank3".
-std::string node_name(int rank);
+// The name of the node of one rank: `pattern` with the rank for each config::rank_mark, or "rank3"
+// where it is empty.
+std::string node_name(int rank, std::string pattern = {});
 
 // The nodes, in the order of ranks. A process on the host of the meeting point may know only a
 // loopback address of itself. When others come from other hosts, its address is the one by which
@@ -45,12 +46,13 @@ struct SeededPlace {
   std::optional<Share> share;
 };
 
-// Pods have the names of their hosts, which are their own, and need not know how many they are.
-// Throws ConfigError like find_place().
-SeededPlace seeded_place(const LauncherEnvironment& environment);
+// `pattern`: of the name. Without one, pods have the names of their hosts, which are their own;
+// they need not know how many they are. Throws ConfigError like find_place().
+SeededPlace seeded_place(const LauncherEnvironment& environment, const std::string& pattern = {});
 
-// The name of the node of a file that lists its nodes: ranks count them in their order. Throws
-// ConfigError where the launcher has not started as many processes.
+// The name of the node of a file that lists its nodes: by the pattern in Config::self, or ranks
+// count them in their order. Throws ConfigError where the launcher has not started as many
+// processes then.
 std::string name_in_file(const Config& config, const LaunchPlace& place);
 
 }  // namespace dpwa::launch

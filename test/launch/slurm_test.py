@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
+from growth import Growth  # noqa: E402
 from lib.ports import free_ports  # noqa: E402
 
 PROGRAMS = ("srun", "sinfo", "slurmctld", "slurmd", "munged")
@@ -169,6 +170,11 @@ class Launched(unittest.TestCase):
             for rank, result in enumerate(self.results(Path(name), 0, 1, 2)):
                 self.assertTrue(result["preempted"])
                 self.assertTrue((points / f"rank{rank}.{result['steps']}.ckpt").exists())
+
+    def test_a_second_step_joins_the_nodes_of_the_first(self) -> None:
+        def command(count: int) -> list[str]:
+            return ["srun", "-N1", f"-n{count}", "--kill-on-bad-exit=0"]
+        Growth(TRAIN, command, self.slurm.environment).run()
 
     def process_of_rank(self, folder: Path, rank: int) -> int:
         for entry in Path("/proc").glob("[0-9]*"):

@@ -44,6 +44,18 @@ TEST_CASE("the environment overrides host, port, bind and log level of the own n
   CHECK(cluster.log.level == "info");
 }
 
+TEST_CASE("the environment overrides the endpoint of the own server") {
+  const ScratchFile file(
+      "nodes: [{name: w1, host: 127.0.0.1, port: 24000}]\nbackend: kvstore\n"
+      "kvstore: {servers: [{name: s1, host: no-such-host.invalid, port: 24100}]}\n");
+  const ScopedVariable host("DPWA_HOST", "127.0.0.9"), port("DPWA_PORT", "25000");
+  const Config config = load_server_config(file.path(), "s1");
+  REQUIRE(config.self_server() != nullptr);
+  CHECK(config.self_server()->addresses == std::vector<std::string>{"127.0.0.9"});
+  CHECK(config.self_server()->port == 25000);
+  CHECK(config.nodes[0].port == 24000);
+}
+
 TEST_CASE("joining by the own address is refused, by a name that has others too it is not") {
   const ScratchFile file(
       "nodes: [{name: w1, host: 127.0.0.2, port: 24000}]\nsecurity: {mode: insecure}\n");

@@ -45,6 +45,8 @@ TEST_CASE("without a name and a port it has those of its host and of seeds") {
   const Config config = load_config(file.path());
   CHECK_FALSE(config.self.empty());
   CHECK(config.self_node().port == config::seed_port);
+  CHECK_THROWS_WITH_AS(load_config(file.path(), "../a"), doctest::Contains("accepted: 1 to 64"),
+                       ConfigError);
 }
 
 TEST_CASE("beside a list of nodes seeds change nothing for those that it names") {

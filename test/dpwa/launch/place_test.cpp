@@ -345,14 +345,30 @@ TEST_CASE("by seeds a process has the name of its rank, and a pod that of its ho
   const auto script = seeded_place(of({{"RANK", "5"}}));
   CHECK(script.name == "rank5");
   CHECK_FALSE(script.share);
+  CHECK(seeded_place(of(torchrun), "job7-%r").name == "job7-3");
+  CHECK_THROWS_WITH_AS(seeded_place(of(job, "train-2"), "job7-%r"),
+                       "--name or DPWA_NAME: 'job7-%r' is for a process that has a rank; accepted: "
+                       "a name, or torchrun, srun, mpirun, or RANK in the environment",
+                       ConfigError);
 }
 
-TEST_CASE("a preempted process fails no run of torchrun or Slurm, and is replaced elsewhere") {
+TEST_CASE("processes of one host have ports in a row, where the first one is known") {
+  CHECK(own_port(of({}), 3) == 0);
+  CHECK(own_port(of({}), 3, 24000) == 24003);
+  CHECK(own_port(of({{"DPWA_PORT", "7000"}}), 3, 24000) == 7003);
+  CHECK_THROWS_WITH(own_port(of({{"DPWA_PORT", "65535"}}), 1),
+                    "environment: DPWA_PORT: 65535 and local rank 1 make no port; accepted: a "
+                    "smaller one");
+}
+
+TEST_CASE("a preempted process fails no run of its launcher, and is replaced elsewhere") {
   Config config;
   CHECK(preempted_code(config, of(job)) == 143);
   CHECK(preempted_code(config, of({})) == 143);
   CHECK(preempted_code(config, of(torchrun)) == 0);
   CHECK(preempted_code(config, of(slurm)) == 0);
+  CHECK(preempted_code(config, of(open_mpi)) == 0);
+  CHECK(preempted_code(config, of({{"PMI_RANK", "0"}, {"PMI_SIZE", "2"}})) == 0);
   config.preempted_exit_code = 99;
   CHECK(preempted_code(config, of(torchrun)) == 99);
 }
@@ -453,7 +469,7 @@ TEST_CASE("what a process tells arrives as it was") {
 }
 
 TEST_CASE("ranks count the nodes of a file that lists them") {
-  const Config config =
+  Config config =
       parse_cluster("nodes: [{name: a, port: 1}, {name: b, port: 2}]\n", "cluster.yaml");
   LaunchPlace place;
   place.launcher = "Slurm";
@@ -465,6 +481,8 @@ TEST_CASE("ranks count the nodes of a file that lists them") {
                     "cluster.yaml:1: nodes: the file lists 2, and Slurm has started 3 processes; "
                     "accepted: as many, no list (the processes are the nodes then), or --name, "
                     "which the launcher does not overrule");
+  config.self = "w%r";
+  CHECK(name_in_file(config, place) == "w1");
 }
 
 }  // namespace dpwa::launch
