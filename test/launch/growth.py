@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 from lib.ports import first_free_port  # noqa: E402
 
 PATIENCE_S = 120
+RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
 class Growth:
@@ -32,24 +33,24 @@ class Growth:
         options = ["--config", str(self.folder / "cluster.yaml"), "--name", f"{name}-%r", "--run-dir", str(self.folder),
                    "--checkpoint", str(self.folder), "--data", "synthetic", "--steps", "1000000", "--step-time", "20",
                    "--threads", "1", "--quiet"]
+        environment = {**self.environment, "DPWA_PORT": str(port)}
         with (self.folder / f"{name}.log").open("wb") as log:
-            self.launchers.append(subprocess.Popen([*self.command(count), self.train, *options], stdin=subprocess.DEVNULL,
-                                                   stdout=log, stderr=log, env={**self.environment, "DPWA_PORT": str(port)}))
+            self.launchers.append(subprocess.Popen([*self.command(count), self.train, *options], env=environment,
+                                                   stdin=subprocess.DEVNULL, stdout=log, stderr=log))
 
     def processes(self) -> dict[str, int]:
         """By name; its rank fills in the name, so that the variables of the launcher tell who is who."""
         found = {}
         for entry in Path("/proc").glob("[0-9]*"):
             try:
-                words = (entry / "cmdline").read_bytes().decode().split("\0")
-                variables = dict(line.split("=", 1) for line in (entry / "environ").read_bytes().decode().split("\0")
-                                 if "=" in line)
+                words, lines = ((entry / file).read_bytes().decode(errors="replace").split("\0")
+                                for file in ("cmdline", "environ"))
             except OSError:
                 continue
-            if words[0] == self.train and str(self.folder) in words:
-                rank = next(variables[key] for key in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
-                            if key in variables)
-                found[words[words.index("--name") + 1].replace("%r", rank)] = int(entry.name)
+            variables = dict(line.split("=", 1) for line in lines if "=" in line)
+            ranks = [variables[key] for key in RANKS if key in variables]
+            if words[0] == self.train and str(self.folder) in words and ranks:
+                found[words[words.index("--name") + 1].replace("%r", ranks[0])] = int(entry.name)
         return found
 
     def peers(self, name: str, after: int = 0) -> set[str]:

@@ -40,7 +40,8 @@ class Pod:
         self.network = f"{PREFIX}-{address.rsplit('.', 1)[1]}"
         run("ip", "netns", "add", self.network)
         cable = f"v{address.rsplit('.', 1)[1]}"
-        run("ip", "-n", job.network, "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", self.network)
+        ends = "type", "veth", "peer", "name", "eth0", "netns", self.network
+        run("ip", "-n", job.network, "link", "add", cable, *ends)
         run("ip", "-n", job.network, "link", "set", cable, "master", "bridge", "up")
         run("ip", "-n", self.network, "link", "set", "lo", "up")
         run("ip", "-n", self.network, "address", "add", f"{address}/24", "dev", "eth0")
@@ -100,7 +101,8 @@ class Job:
         self.key = folder / "cluster.key"
         self.key.write_text("ab" * 32 + "\n", encoding="ascii")
         self.file = folder / "cluster.yaml"
-        self.file.write_text(f"{settings}\nsecurity: {{mode: psk, key_file: {self.secret}/cluster.key}}\n", encoding="utf-8")
+        security = f"security: {{mode: psk, key_file: {self.secret}/cluster.key}}"
+        self.file.write_text(f"{settings}\n{security}\n", encoding="utf-8")
         self.pods: dict[str, Pod] = {}
         self.addresses = 1
         self.network = f"{PREFIX}-hub"
