@@ -53,7 +53,8 @@ class StartDriver {
     auto answers = answers_of(visited, {});
     if (side_.config.by_seeds)
       for (std::size_t i = 0; i < answers.size(); ++i)
-        answers[i].detail.insert(0, addresses[i].addresses.front() + ": ");
+        answers[i].detail.insert(
+            0, addresses[i].addresses.front() + ":" + std::to_string(addresses[i].port) + ": ");
     start_.visited(answers, SteadyClock::now());
     return false;
   }
