@@ -23,6 +23,7 @@
 #include "adapters/common/graph_capture.h"
 #include "adapters/common/tensor_checksum.h"
 #include "dpwa/rules/compared_steps.h"
+#include "dpwa/rules/second_pass.h"
 
 namespace dpwa::collective {
 namespace {

@@ -30,13 +30,6 @@ BackwardHooks::BackwardHooks(const std::vector<at::Tensor>& parameters,
   }
 }
 
-void refuse_second_pass() {
-  throw std::logic_error(
-      "a second backward pass before step(): its gradients would stay on this node; accepted: "
-      "step() of the adapter in place of that of the optimizer, and accumulate() around all but "
-      "the last pass of a step");
-}
-
 void require_dense_gradient(const at::Tensor& parameter, const std::string& name) {
   const at::Tensor& gradient = parameter.grad();
   if (!gradient.defined() || gradient.layout() == at::kStrided) return;

@@ -26,10 +26,6 @@ class BackwardHooks {
   std::vector<std::function<void()>> removals_;  // one for each hook
 };
 
-// For either, under a back end that sends gradients: throws std::logic_error, with one line for the
-// user, for a pass whose gradients would be added to those that have left.
-[[noreturn]] void refuse_second_pass();
-
 // For `added`: throws std::invalid_argument, with one line for the user, if the gradient of the
 // parameter of this name is sparse, which back ends that average gradients do not send.
 void require_dense_gradient(const at::Tensor& parameter, const std::string& name);

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "adapters/common/tensor_bytes.h"
-#include "dpwa/kvstore/slices.h"
+#include "dpwa/kvworker/worker_model.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {

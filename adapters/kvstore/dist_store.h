@@ -16,10 +16,10 @@
 #include "adapters/kvstore/key_specs.h"
 #include "adapters/kvstore/push_memory.h"
 #include "adapters/kvstore/store.h"
-#include "adapters/kvstore/wait_log.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
 #include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/kvworker/wait_log.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {

@@ -50,7 +50,7 @@ void LocalKvstoreAdapter::make_stores(const torch::optim::Optimizer& optimizer,
   }
   std::vector<at::Tensor> parameters;
   for (const auto& [name, parameter] : trained_) parameters.push_back(parameter);
-  const OptimizerCopy copy(optimizer, parameters);
+  const TorchOptimizer own(optimizer, parameters);
   const auto group_of = groups_of(optimizer);
   for (std::size_t i = 0; i < trained_.size(); ++i) {
     const auto& [name, parameter] = trained_[i];
@@ -58,9 +58,9 @@ void LocalKvstoreAdapter::make_stores(const torch::optim::Optimizer& optimizer,
     if (group == group_of.end()) continue;
     LocalStore& store = stores_[group->second];
     store.init({{name, {parameter}}});
-    const auto state = copy.state(i, /*used=*/false);
-    if (state->state.steps() == 0 || parameter.numel() == 0) continue;
-    store.load({state->options, {whole(name, parameter, state->state)}});
+    const OptimizerState state = own.state(i, options[group->second], /*used=*/false);
+    if (state.steps() == 0 || parameter.numel() == 0) continue;
+    store.load({options[group->second], {whole(name, parameter, state)}});
   }
 }
 

@@ -7,7 +7,7 @@
 #include "adapters/common/flat_parameters.h"
 #include "adapters/common/module_tensors.h"
 #include "adapters/kvstore/local_store.h"
-#include "adapters/kvstore/optimizer_terms.h"
+#include "adapters/kvstore/torch_optimizer.h"
 #include "adapters/kvstore/watched_tensors.h"
 #include "dpwa/config/config.h"
 

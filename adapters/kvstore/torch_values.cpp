@@ -7,8 +7,8 @@
 #include <torch/optim/rmsprop.h>
 #include <torch/optim/sgd.h>
 
-#include <algorithm>
-#include <cstring>
+#include <stdexcept>
+#include <string>
 #include <tuple>
 #include <typeinfo>
 
@@ -105,16 +105,6 @@ at::Tensor dense_on(const at::Tensor& tensor, at::Device device) {
     values = values.to(wide ? at::kDouble : at::kFloat).to_dense().to(values.scalar_type());
   }
   return values.to(device).contiguous();
-}
-
-bool copy_slices(const std::vector<SharedBytes>& slices, std::span<std::byte> to) {
-  if (std::ranges::find(slices, nullptr) != slices.end()) return false;
-  for (const SharedBytes& slice : slices) {
-    if (slice->size() > to.size()) return false;
-    if (!slice->empty()) std::memcpy(to.data(), slice->data(), slice->size());
-    to = to.subspan(slice->size());
-  }
-  return to.empty();
 }
 
 std::vector<OptimizerOptions> options_of(const torch::optim::Optimizer& optimizer) {

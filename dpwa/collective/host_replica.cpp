@@ -1,13 +1,13 @@
 #include "dpwa/collective/host_replica.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/collective/agreement.h"
 #include "dpwa/collective/bytes_group.h"
 #include "dpwa/rules/compared_steps.h"
+#include "dpwa/rules/second_pass.h"
 
 namespace dpwa::collective {
 namespace {
@@ -67,11 +67,7 @@ HostReplica::HostReplica(const CollectiveConfig& config, const Manifest& manifes
 
 std::span<const std::size_t> HostReplica::come(std::size_t parameter) {
   if (!exchange_) return {};
-  if (exchange_->has_begun() && exchange_->has_come(parameter))
-    throw std::logic_error(
-        "a second backward pass before step(): its gradients would be added to those that have "
-        "left; accepted: step() of the node in place of that of the optimizer, and accumulate() "
-        "around all but the last pass of a step");
+  if (exchange_->has_begun() && exchange_->has_come(parameter)) refuse_second_pass();
   used_[parameter] = true;
   if (accumulating_) return {};
   if (!exchange_->has_begun()) exchange_->begin(samples_);

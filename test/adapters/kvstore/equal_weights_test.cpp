@@ -1,4 +1,4 @@
-#include "adapters/common/tensor_checksum.h"
+#include "dpwa/kvworker/weights_checksum.h"
 
 #include <torch/types.h>
 

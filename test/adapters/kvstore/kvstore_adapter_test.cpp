@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "adapters/adapter.h"
-#include "adapters/kvstore/worker_session.h"
+#include "dpwa/kvworker/worker_session.h"
 #include "dpwa/net/status_query.h"
 #include "test/adapters/kvstore/store_nodes.h"
 #include "test/adapters/test_device.h"

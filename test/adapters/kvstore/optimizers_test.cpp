@@ -12,7 +12,7 @@
 #include <string>
 
 #include "adapters/common/tensor_bytes.h"
-#include "adapters/kvstore/optimizer_terms.h"
+#include "adapters/kvstore/torch_optimizer.h"
 #include "adapters/kvstore/torch_states.h"
 #include "adapters/kvstore/torch_values.h"
 #include "test/adapters/doctest_with_torch.h"
@@ -100,7 +100,9 @@ TEST_CASE("kvstore: a state goes from one optimizer of torch to another bit for 
       const auto given = [&](int steps) {
         auto y = x.detach().clone().requires_grad_();
         const auto other = one.make({y});
-        const OptimizerState state = OptimizerCopy(*optimizer, {x}).state(0, /*used=*/true)->state;
+        const std::vector<at::Tensor> trained{x};
+        const OptimizerState state =
+            TorchOptimizer(*optimizer, trained).state(0, options, /*used=*/true);
         if (options.kind != OptimizerKind::sgd) CHECK((state.steps() > 0) == (steps > 0));
         give_state(*other, y, options, state);
         for (int i = 0; i < 3; ++i) {

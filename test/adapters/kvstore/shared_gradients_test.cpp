@@ -1,5 +1,6 @@
-#include "adapters/kvstore/shared_gradients.h"
+#include "dpwa/kvworker/shared_gradients.h"
 
+#include <torch/nn/module.h>
 #include <torch/types.h>
 
 #include <algorithm>
@@ -7,8 +8,10 @@
 #include <cstddef>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "adapters/kvstore/torch_model.h"
 #include "dpwa/base/time.h"
 #include "test/adapters/kvstore/store_nodes.h"
 
@@ -23,27 +26,31 @@ namespace {
 constexpr SharedKeys apart{0, 0};
 constexpr SharedKeys together{400, 1000};
 
-// Some share a key; "large" and the only one of its type do not, and two keys become full.
-SharedGradients::Parameters parameters() {
-  SharedGradients::Parameters all;
-  for (const auto type : {torch::kFloat, torch::kHalf, torch::kBFloat16}) {
-    for (int i = 0; i < 4; ++i)
-      all.emplace_back(std::string(torch::toString(type)) + std::to_string(i),
-                       torch::zeros({7, 9}, type));
-  }
-  all.emplace_back("large", torch::zeros({2000}));
-  all.emplace_back("double", torch::zeros({3}, torch::kDouble));
-  all.emplace_back("scalar", torch::zeros({}));
-  all.emplace_back("empty", torch::zeros({0, 4}));
-  all.emplace_back("transposed", torch::zeros({5, 6}));
-  all.emplace_back("sparse", torch::zeros({6, 3}));
-  all.emplace_back("of one worker", torch::zeros({11}));
-  all.emplace_back("unused", torch::zeros({2, 2}));
-  for (auto& [name, parameter] : all) parameter = parameter.to(training_device());
-  return all;
-}
+using NamedValues = std::vector<std::pair<std::string, Tensor>>;
 
-void set_gradients(SharedGradients::Parameters& all, std::size_t worker, int step) {
+// Some share a key; "large" and the only one of its type do not, and two keys become full.
+struct MixedModel : torch::nn::Module {
+  MixedModel() {
+    const auto add = [this](const std::string& name, const Tensor& values) {
+      parameters.emplace_back(name, register_parameter(name, values.to(training_device())));
+    };
+    for (const auto type : {torch::kFloat, torch::kHalf, torch::kBFloat16}) {
+      for (int i = 0; i < 4; ++i)
+        add(std::string(torch::toString(type)) + std::to_string(i), torch::zeros({7, 9}, type));
+    }
+    add("large", torch::zeros({2000}));
+    add("double", torch::zeros({3}, torch::kDouble));
+    add("scalar", torch::zeros({}));
+    add("empty", torch::zeros({0, 4}));
+    add("transposed", torch::zeros({5, 6}));
+    add("sparse", torch::zeros({6, 3}));
+    add("of one worker", torch::zeros({11}));
+    add("unused", torch::zeros({2, 2}));
+  }
+  NamedValues parameters;
+};
+
+void set_gradients(NamedValues& all, std::size_t worker, int step) {
   double number = 7.3 * step + 0.61 * static_cast<double>(worker);
   for (auto& [name, parameter] : all) {
     number += 1;
@@ -69,8 +76,10 @@ std::vector<Means> means_of_two(const SharedKeys& limits, kvstore::Compression c
     terms.step = session.join();
     terms.merge = kvstore::Merge::mean;
     terms.weight = node.index == 0 ? 1 : 3;
-    auto all = parameters();
-    SharedGradients gradients(session, all, "", limits);
+    MixedModel net;
+    NamedValues& all = net.parameters;
+    kvstore::TorchModel model(net);
+    SharedGradients gradients(session, model, "", limits);
     for (int step = 0; step < 3; ++step, ++terms.step) {
       set_gradients(all, node.index, step);
       for (std::size_t i = all.size(); i-- > 0;)  // as backward() does, with some of them
@@ -111,8 +120,8 @@ TEST_CASE("gradients that share a key have the means of gradients with keys of t
     CHECK(are_equal(alone[0], alone[1]));
     CHECK(are_equal(shared[0], shared[1]));
     CHECK(are_equal(alone[0], shared[0]));
-    auto first = parameters();
-    auto second = parameters();
+    NamedValues first = MixedModel().parameters;
+    NamedValues second = MixedModel().parameters;
     set_gradients(first, 0, 0);
     set_gradients(second, 1, 0);
     const Tensor mean = (first[0].second.grad() + 3 * second[0].second.grad()) / 4;
@@ -133,9 +142,10 @@ TEST_CASE("a gradient that is pushed twice in a step is refused") {
     kvclient::PushTerms terms;
     terms.step = session.join();
     terms.merge = kvstore::Merge::mean;
-    auto all = parameters();
-    set_gradients(all, 0, 0);
-    SharedGradients gradients(session, all, "");
+    MixedModel net;
+    set_gradients(net.parameters, 0, 0);
+    kvstore::TorchModel model(net);
+    SharedGradients gradients(session, model, "");
     gradients.push(1, terms);
     CHECK_THROWS_AS(gradients.push(1, terms), std::logic_error);
     session.leave();

@@ -1,50 +1,41 @@
-// The steps of KvstoreAdapter.
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/optim/optimizer.h>
-
+// The steps of Worker.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/common/backward_hooks.h"
-#include "adapters/common/graph_capture.h"
-#include "adapters/common/tensor_checksum.h"
-#include "adapters/kvstore/kvstore_adapter.h"
-#include "adapters/kvstore/torch_values.h"
 #include "dpwa/base/on_exit.h"
 #include "dpwa/kvstore/optimizer.h"
+#include "dpwa/kvworker/worker.h"
 #include "dpwa/log/events.h"
 #include "dpwa/log/log.h"
 #include "dpwa/rules/compared_steps.h"
+#include "dpwa/rules/second_pass.h"
 
-namespace dpwa {
+namespace dpwa::kvstore {
 namespace {
 
 using Steady = std::chrono::steady_clock;
 using kvclient::PushTerms;
-using kvstore::ExchangeReport;
-using kvstore::OptimizerTerms;
 
 constexpr auto between_status_notes = std::chrono::milliseconds(100);
 
-// The options of an SGD that adds a change unscaled.
-kvstore::Bytes plain_step() {
-  kvstore::OptimizerOptions options = kvstore::default_options(kvstore::OptimizerKind::sgd);
-  options.learning_rate = 1;
-  const kvstore::OptionsBytes form = kvstore::encode(options);
+// The options of an SGD that takes off a change, times `scale`.
+Bytes sgd_step(double scale) {
+  OptimizerOptions options = default_options(OptimizerKind::sgd);
+  options.learning_rate = scale;
+  const OptionsBytes form = encode(options);
   return {form.begin(), form.end()};
 }
 
 // Of kvstore.update: server.
-OptimizerTerms terms_of(const torch::optim::Optimizer& optimizer,
-                        const std::vector<at::Tensor>& parameters) {
+OptimizerTerms terms_of(const WorkerOptimizer& optimizer) {
   try {
-    return {optimizer, parameters};
-  } catch (const kvstore::UnknownOptimizer& unknown) {
+    return optimizer.terms();
+  } catch (const UnknownOptimizer& unknown) {
     throw KVStoreError(std::string(unknown.what()) +
                        "; accepted: one of these, or kvstore.update: worker, where any optimizer "
                        "runs that needs no closure");
@@ -58,11 +49,11 @@ void warn_at_times(std::uint64_t& count, const std::string& before, const std::s
 
 }  // namespace
 
-PushTerms KvstoreAdapter::terms() const {
+PushTerms Worker::terms() const {
   PushTerms terms;
   terms.step = step_;
   terms.weight = samples_;
-  terms.merge = kvstore::Merge::mean;
+  terms.merge = Merge::mean;
   return terms;
 }
 
@@ -70,65 +61,62 @@ PushTerms KvstoreAdapter::terms() const {
 // others that have one, because a round waits for all workers. One that is frozen, or that has
 // never had a gradient here, or that has none on any worker, or whose step is skipped, counts not
 // at all, so that nothing moves it. None: nothing need be pushed.
-std::optional<at::Tensor> KvstoreAdapter::gradient_of(std::size_t index, PushTerms& terms) {
-  const at::Tensor& parameter = model_.trained_parameters[index];
-  const at::Tensor& gradient = parameter.grad();
-  if (gradient.defined() && !now_.skips) {
-    model_.used[index] = true;
-    return gradient;
+std::optional<Lent> Worker::gradient_of(std::size_t trained, PushTerms& terms) {
+  if (model_.has_gradient(trained) && !now_.skips) {
+    used_[trained] = true;
+    return model_.gradient(trained);
   }
   if (config_.kvstore.type == KvstoreType::dist_async) return std::nullopt;
   // Others may wait for this push.
-  if (!merged() || !model_.used[index] || !parameter.requires_grad() || now_.skips ||
+  if (!merged() || !used_[trained] || model_.is_frozen(trained) || now_.skips ||
       now_.stage == Stage::exchanged)
     terms.weight = 0;
-  return at::zeros_like(parameter);
+  return zeros(model_.trained_value(trained).spec.bytes());
 }
 
-// Called by the autograd engine: the gradient of a parameter is complete.
-void KvstoreAdapter::fired(std::size_t index) {
+void Worker::fired(std::size_t trained) {
   if (phase_ != Phase::running || held_back_ || now_.dropped) return;
-  if (now_.stage == Stage::open) require_no_capture(flat_.device());
-  if (now_.fired[index] || now_.stage == Stage::exchanged) {
-    now_.in_backward.clear();  // step() takes what has left
+  if (now_.fired[trained] || now_.stage == Stage::exchanged) {
+    model_.forget_sent();  // step() takes what has left
     refuse_second_pass();
   }
   if (accumulating_) return;
-  now_.fired[index] = true;
+  now_.fired[trained] = true;
   // In the first step the program may yet call average_gradients(), and new servers get the
   // optimizer's state before the first push, in step().
   const bool first = !last_terms_ || places_restored_;
-  if (by_servers_ && (first || !now_.terms || now_.terms->of(index) == nullptr)) return;
+  if (by_servers_ && (first || !now_.terms || now_.terms->of(trained) == nullptr)) return;
   now_.stage = Stage::sent;
-  push_gradient(index);
-  now_.in_backward.add(model_.parameters[model_.trained[index]].first,
-                       model_.trained_parameters[index]);
+  push_gradient(trained);
+  model_.note_sent(trained);
 }
 
 // Sent to the servers' optimizer, or to be averaged.
-void KvstoreAdapter::push_gradient(std::size_t index) {
+void Worker::push_gradient(std::size_t trained) {
   PushTerms own = terms();
-  if (!by_servers_) return gradients_->push(index, own);
-  own.optimizer = *now_.terms->of(index);
-  const auto gradient = gradient_of(index, own);
-  if (gradient) weights_->push(model_.trained[index], *gradient, own);
+  if (!by_servers_) return gradients_->push(trained, own);
+  own.optimizer = *now_.terms->of(trained);
+  if (auto gradient = gradient_of(trained, own))
+    weights_->push(model_.trained()[trained], *std::move(gradient), own);
 }
 
 // Each worker's change counts in proportion, where each is an update of its own.
-void KvstoreAdapter::push_buffers() {
+void Worker::push_buffers() {
   const double scale =
       merged() ? 1 : 1 / static_cast<double>(std::max<std::size_t>(1, place_.size));
-  model_.buffers.push(*weights_, terms(), scale);
+  PushTerms own = terms();
+  own.optimizer = sgd_step(scale);
+  for (std::size_t i = model_.parameters(); i < model_.values().size(); ++i)
+    weights_->push(i, model_.change(i), own);
 }
 
-void KvstoreAdapter::exchange_gradients() {
+void Worker::exchange_gradients() {
   const StepScope counted(endpoint_->local().steps, StepClock::Part::publish, Steady::now);
   now_.stage = Stage::exchanged;
   if (!gradients_) make_gradients();
   // With update: server the servers have the weights.
   const bool compares = !by_servers_ && compares_weights_at(step_);
-  gradients_->push_rest(
-      terms(), compares ? std::optional(checksum_of(model_.trained_parameters)) : std::nullopt);
+  gradients_->push_rest(terms(), compares ? std::optional(checksum_of(model_)) : std::nullopt);
   session_->client().at(step_, /*waiting=*/true);
   gradients_->pull(step_);
   if (!by_servers_) {
@@ -137,16 +125,16 @@ void KvstoreAdapter::exchange_gradients() {
   }
   now_.report.participants = static_cast<unsigned>(session_->client().workers().size());
   ExchangeReport exchanged = gradients_->finish();
-  if (!by_servers_ && !exchanged.stopped) exchanged.add(weights_->finish(model_.outs));
-  for (std::size_t i = 0; i < model_.trained.size() && exchanged.complete(); ++i)
-    if (gradients_->is_there(i)) model_.used[i] = true;
+  if (!by_servers_ && !exchanged.stopped) exchanged.add(weights_->finish(model_));
+  for (std::size_t i = 0; i < model_.trained().size() && exchanged.complete(); ++i)
+    if (gradients_->is_there(i)) used_[i] = true;
   require_equal_weights(exchanged);
   settle(exchanged);
 }
 
 // A difference never heals, and spoils the model. A worker whose numbers did not count in this step
 // has nothing to compare.
-void KvstoreAdapter::require_equal_weights(const kvstore::ExchangeReport& exchanged) {
+void Worker::require_equal_weights(const ExchangeReport& exchanged) {
   const bool counts = exchanged.complete() && !exchanged.dropped && samples_ > 0;
   if (!counts || gradients_->has_equal_checksums()) return;
   leave();
@@ -158,17 +146,17 @@ void KvstoreAdapter::require_equal_weights(const kvstore::ExchangeReport& exchan
 }
 
 // All pushes of this step to the weights have been made, except those of the buffers.
-void KvstoreAdapter::exchange_weights() {
+void Worker::exchange_weights() {
   const StepScope counted(endpoint_->local().steps, StepClock::Part::publish, Steady::now);
   now_.stage = Stage::exchanged;
   push_buffers();
   session_->client().at(step_, /*waiting=*/true);
   weights_->pull_pushed(step_);
   now_.report.participants = static_cast<unsigned>(session_->client().workers().size());
-  settle(weights_->finish(model_.outs));
+  settle(weights_->finish(model_));
 }
 
-void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
+void Worker::settle(const ExchangeReport& exchanged) {
   now_.report.waited += exchanged.waited;
   if (exchanged.stopped) {
     log(LogLevel::info, "kvstore", "told to stop while it waited for the servers");
@@ -188,7 +176,7 @@ void KvstoreAdapter::settle(const ExchangeReport& exchanged) {
 }
 
 // The gradients of this step belong to old weights and are dropped.
-void KvstoreAdapter::rejoin() {
+void Worker::rejoin() {
   now_.dropped = true;
   now_.report.outcome = Outcome::dropped;
   // The program may be about to call its optimizer.
@@ -220,7 +208,7 @@ void KvstoreAdapter::rejoin() {
   }
 }
 
-void KvstoreAdapter::hold_back() {
+void Worker::hold_back() {
   if (!by_servers_) return;
   if (now_.stage == Stage::sent) {
     throw std::logic_error(
@@ -230,24 +218,26 @@ void KvstoreAdapter::hold_back() {
   held_back_ = true;
 }
 
-void KvstoreAdapter::average_gradients() {
+void Worker::average_gradients() {
   if (!is_running()) return;
   check_step();
   hold_back();
   if (merged()) exchange_gradients();
 }
 
-void KvstoreAdapter::set_optimizer(const torch::optim::Optimizer& optimizer) {
+void Worker::set_optimizer(const WorkerOptimizer& optimizer) {
   if (!is_running()) return;
   if (!by_servers_) {
     // average_gradients() may wait for a worker that wants its state; later the last step tells.
     if (step_ == 0 && !transfer_->has_states()) optimizer_.keep(optimizer);
   } else if (now_.stage != Stage::sent && !held_back_) {
-    now_.terms = terms_of(optimizer, model_.trained_parameters);
+    now_.terms = terms_of(optimizer);
   }
 }
 
-StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) {
+StepReport Worker::step(WorkerOptimizer& optimizer, const Loss& loss, bool skips) {
+  if (skips && is_running()) hold_back();
+  now_.skips = skips;
   if (!is_running()) {
     if (now_.report.made && !now_.skips) optimizer.step();
     return end_step(loss);
@@ -257,7 +247,7 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
     step_here(optimizer);
     return end_step(loss);
   }
-  OptimizerTerms now = terms_of(optimizer, model_.trained_parameters);
+  OptimizerTerms now = terms_of(optimizer);
   const bool sent = now_.stage == Stage::sent;
   if (sent && *now_.terms != now && !std::exchange(totals_.warned_of_change, true)) {
     log(LogLevel::warn, "kvstore",
@@ -267,10 +257,10 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   steady_ = last_terms_ == now;
   last_terms_ = now;
   if (!sent) now_.terms = std::move(now);
-  if (std::exchange(places_restored_, false)) states_->place_restored(optimizer);
+  if (std::exchange(places_restored_, false)) states_->place_restored(optimizer, used_);
   if (!now_.dropped && phase_ == Phase::running) {
-    for (std::size_t i = model_.trained.size(); i-- > 0;) {
-      if (now_.terms->of(i) != nullptr && !weights_->has_pushed(model_.trained[i]))
+    for (std::size_t i = model_.trained().size(); i-- > 0;) {
+      if (now_.terms->of(i) != nullptr && !weights_->has_pushed(model_.trained()[i]))
         push_gradient(i);
     }
     exchange_weights();
@@ -278,15 +268,8 @@ StepReport KvstoreAdapter::step(torch::optim::Optimizer& optimizer, const torch:
   return end_step(loss);
 }
 
-StepReport KvstoreAdapter::skip_step(torch::optim::Optimizer& optimizer,
-                                     const torch::Tensor& loss) {
-  if (is_running()) hold_back();
-  now_.skips = true;
-  return step(optimizer, loss);
-}
-
 // update: worker.
-void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
+void Worker::step_here(WorkerOptimizer& optimizer) {
   optimizer_.begin_step(optimizer);
   const OnExit over([this] { optimizer_.end_step(); });
   const bool averaged_before = now_.stage == Stage::exchanged;
@@ -300,7 +283,7 @@ void KvstoreAdapter::step_here(torch::optim::Optimizer& optimizer) {
   optimizer_.made_step(/*keeps=*/averaged_before);
 }
 
-void KvstoreAdapter::update_send(const torch::Tensor&) {
+void Worker::update_send() {
   if (!is_running()) return;
   check_step();
   hold_back();
@@ -313,36 +296,27 @@ void KvstoreAdapter::update_send(const torch::Tensor&) {
   }
   if (merged() && now_.stage != Stage::exchanged) exchange_gradients();
   now_.in_halves = true;
-  now_.before.clear();
-  if (!by_servers_) return;
-  const at::NoGradGuard no_grad;
-  for (const at::Tensor& parameter : model_.trained_parameters)
-    now_.before.push_back(parameter.detach().clone());
+  if (by_servers_) model_.remember();
 }
 
-StepReport KvstoreAdapter::update_wait(const torch::Tensor& loss) {
+StepReport Worker::update_wait(const Loss& loss) {
   if (!is_running() || !std::exchange(now_.in_halves, false)) return end_step(loss);
   if (by_servers_ && !now_.dropped) {
-    const at::NoGradGuard no_grad;
     PushTerms own = terms();
-    own.optimizer = plain_step();
-    for (std::size_t i = model_.trained.size(); i-- > 0;) {
-      at::Tensor change = std::exchange(now_.before[i], {});
-      change.sub_(model_.trained_parameters[i].detach());
-      weights_->push(model_.trained[i], change, own);
-    }
+    own.optimizer = sgd_step(1);
+    for (const std::size_t each : model_.trained() | std::views::reverse)
+      weights_->push(each, model_.change(each), own);
     exchange_weights();
   }
   return end_step(loss);
 }
 
-StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
+StepReport Worker::end_step(const Loss& loss) {
   StepReport report = std::exchange(now_.report, {});
   const bool ran = phase_ == Phase::running;
   const bool exchanged = now_.stage == Stage::exchanged;
   if (ran && exchanged) {
     endpoint_->local().steps.end_step(report, Steady::now());
-    model_.buffers.take();
     const kvclient::ValueTraffic traffic = session_->client().traffic();
     report.bytes = traffic.received - now_.traffic_before.received;
     report.sent = traffic.sent - now_.traffic_before.sent;
@@ -372,7 +346,7 @@ StepReport KvstoreAdapter::end_step(const torch::Tensor& loss) {
   return report;
 }
 
-void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& loss) {
+void Worker::tell_status(const StepReport& report, const Loss& loss) {
   const TimePoint now = Steady::now();
   if (now - told_ < between_status_notes || phase_ == Phase::left) return;
   told_ = now;
@@ -391,8 +365,8 @@ void KvstoreAdapter::tell_status(const StepReport& report, const torch::Tensor& 
                            {"dropped", totals_.dropped},
                            {"not_finite", totals_.not_finite}}
                 .dump());
-  const double value = losses_.known(loss);
+  const double value = loss ? loss() : std::nan("");
   if (std::isfinite(value)) notes.set("loss", nlohmann::json(value).dump());
 }
 
-}  // namespace dpwa
+}  // namespace dpwa::kvstore

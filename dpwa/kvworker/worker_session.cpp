@@ -1,4 +1,4 @@
-#include "adapters/kvstore/worker_session.h"
+#include "dpwa/kvworker/worker_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -60,6 +60,10 @@ void WorkerSession::check_refusal() const {
     throw std::runtime_error("node '" + self_ + "' is not admitted: " + refusal->problem);
 }
 
+bool WorkerSession::told_to_stop() const {
+  return stop_signal::received() != 0 || broken_off_;
+}
+
 void WorkerSession::give_up_without_servers() {
   answered_ = Steady::now();
 }
@@ -72,7 +76,7 @@ bool WorkerSession::servers_are_gone(TimePoint now) {
 
 bool WorkerSession::gives_up(TimePoint now) {
   check_refusal();
-  if (stop_signal::received() != 0) {
+  if (told_to_stop()) {
     if (!stopping_) stopping_ = now;
     if (now - *stopping_ >= grace) return true;
   }
@@ -98,7 +102,7 @@ std::uint64_t WorkerSession::join() {
     if (!stopped) wait_log_.look_at_start(began, until, now);
     if (!stopped && now < until) continue;
     std::string reason = problems();
-    if (stopped && stop_signal::received() != 0) {
+    if (stopped && told_to_stop()) {
       reason = "it was told to stop";
     } else if (reason.empty() && !client_.workers().empty()) {
       reason =
@@ -116,7 +120,7 @@ std::uint64_t WorkerSession::join() {
 }
 
 void WorkerSession::leave() {
-  const bool votes = finished_ && stop_signal::received() == 0;
+  const bool votes = finished_ && !told_to_stop();
   const Duration limit = votes ? 2 * lost_after_ + time_to_decide : Duration(leave_limit);
   const TimePoint until = Steady::now() + limit;
   do {

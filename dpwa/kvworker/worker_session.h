@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,10 +9,10 @@
 #include <string>
 #include <utility>
 
-#include "adapters/kvstore/wait_log.h"
 #include "dpwa/base/time.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvworker/wait_log.h"
 
 namespace dpwa {
 class StatusNotes;
@@ -25,7 +26,7 @@ std::string words_for_key(const std::string& key, const std::string& call);
 
 // The membership of one training process among the workers of the store, and its waits for the
 // servers. A wait ends with an answer or when the process is told to stop; it is logged from time
-// to time, with what is known of the reason. Used by the training thread.
+// to time, with what is known of the reason. Used by the training thread; break_off() by any.
 class WorkerSession {
  public:
   // `security`: of the node; null: none. What it reads again counts for later connections.
@@ -49,6 +50,9 @@ class WorkerSession {
   // From now on the notes say whom a wait() is for that is not over after a second. They outlive
   // this.
   void note_waits_in(StatusNotes& notes) { notes_ = &notes; }
+  // As if the process were told to stop.
+  void break_off() { broken_off_ = true; }
+  bool told_to_stop() const;
   // The outcome of a call; `what` is for the log. None when the process was told to stop.
   std::optional<kvclient::Outcome> wait(kvclient::Ticket ticket, const std::string& what);
   // Called in each wait() that is not over soon, some times a second; it may wait itself.
@@ -97,6 +101,7 @@ class WorkerSession {
   std::optional<TimePoint> answered_;  // a server, the last time; set by give_up_without_servers()
   std::function<void()> on_look_;
   StatusNotes* notes_ = nullptr;
+  std::atomic<bool> broken_off_ = false;
   bool looking_ = false;
   bool finished_ = false;
 };

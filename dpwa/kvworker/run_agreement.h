@@ -2,9 +2,10 @@
 
 #include <string>
 
-#include "adapters/kvstore/worker_model.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/run_record.h"
+#include "dpwa/kvworker/step_exchange.h"
+#include "dpwa/kvworker/worker_model.h"
 
 namespace dpwa::kvstore {
 

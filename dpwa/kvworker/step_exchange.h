@@ -1,21 +1,18 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-#include <c10/core/Event.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "adapters/common/host_copies.h"
-#include "adapters/kvstore/worker_session.h"
 #include "dpwa/base/time.h"
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvworker/worker_model.h"
+#include "dpwa/kvworker/worker_session.h"
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::kvstore {
@@ -40,9 +37,9 @@ kvclient::Outcome answer_to(WorkerSession& session, kvclient::Ticket ticket,
 
 // Keys that are pushed and pulled step by step: the parameters of a model, or their gradients. The
 // keys come in the order in which the forward pass needs them, the same on all workers; the first
-// ones have the highest priority. Values of an accelerator travel by pinned memory and a side
-// stream: a push leaves once its copy is complete, which nothing waits for before the pulls. Used
-// by the training thread; ends before the session does, or together with it.
+// ones have the highest priority. A push of values that come from a device leaves once their copy
+// is complete, which nothing waits for before the pulls. Used by the training thread; ends before
+// the session does, or together with it.
 class StepExchange {
  public:
   enum class Values {
@@ -56,17 +53,15 @@ class StepExchange {
 
   // Inits the key: the value of the first worker counts, and only the first init of a key.
   // `compresses`: see StoreClient::init. Returns its index.
-  std::size_t add(const std::string& name, const at::Tensor& value, bool compresses);
-  std::size_t add_buffers(const std::string& name, const at::Tensor& value);
+  std::size_t add(const WorkerModel::Value& value, const Lent& first, bool compresses);
   // All inits are done. Throws std::runtime_error as WorkerSession::wait_created. From then on
   // gradients are copied to memory that the servers of this host read, if there are any: one copy
   // in the cache instead of a way over TCP.
   void wait_created();
   std::size_t size() const { return entries_.size(); }
 
-  // At most once for each key and step. Keeps the memory of `gradient` until the step is finished;
-  // its content must not change before.
-  void push(std::size_t index, const at::Tensor& gradient, const kvclient::PushTerms& terms);
+  // At most once for each key and step. The use of `values` is over when the step is finished.
+  void push(std::size_t index, Lent values, const kvclient::PushTerms& terms);
   bool has_pushed(std::size_t index) const {
     return entries_[index].push.has_value() || entries_[index].copying;
   }
@@ -86,54 +81,48 @@ class StepExchange {
   // Of a key that is a mean: after finish(), whether its last value is the mean of nothing, in one
   // of its slices at least, because no push of it counted (kvstore::Merge).
   bool is_of_nothing(std::size_t index) const { return entries_[index].of_nothing; }
-  // Waits for all of it, and writes what has come to `outs`, by index. Throws std::runtime_error
+  // Waits for all of it, and gives what has come to `write`, by index. Throws std::runtime_error
   // that names the key when a server refuses a request.
-  ExchangeReport finish(const std::vector<at::Tensor>& outs);
+  using Write = std::function<void(std::size_t index, const Slices& slices)>;
+  ExchangeReport finish(const Write& write);
+  // The same with the values of a model, whose keys these are.
+  ExchangeReport finish(WorkerModel& model);
 
  private:
   struct Entry {
     std::string name;
+    ValueSpec spec;
     std::optional<kvclient::Ticket> init;
     std::optional<kvclient::Ticket> push;
     std::optional<kvclient::Ticket> pull;
     std::uint64_t step = 0;
     std::uint64_t version = 0;  // of the last value that arrived
     bool of_nothing = false;    // that value has a slice that begins with a NaN
-    DType dtype = DType::float32;
-    at::Tensor lent;
+    Lent lent;
     bool copying = false;  // its push waits for the copy from the device
-    std::size_t bytes = 0;
     bool compresses = false;
     bool buffers = false;
-    at::Device device = at::kCPU;
-    std::span<std::byte> staged;  // of staging_; empty: the gradient is sent from where it is
-    std::span<std::byte> pinned;  // of pinned_; empty: a value of the host
+    std::span<std::byte> staged{};  // of staging_; empty: values are sent from where they are
   };
   // A push whose values are on their way to the host.
   struct Copied {
     std::size_t index = 0;
     kvclient::PushTerms terms;
-    c10::Event done;
   };
   void stage();
-  void pin();
-  void send(Entry& entry, std::span<const std::byte> values, kvclient::PushTerms terms);
+  void send(std::size_t index, kvclient::PushTerms terms);
   // The pushes whose copies are complete; or all, after a wait for them.
   void send_copied(bool all);
-  void write(const std::vector<SharedBytes>& slices, Entry& entry, const at::Tensor& out);
   int priority(std::size_t index) const { return -static_cast<int>(index); }
   std::string words_for(const Entry& entry) const;  // of a wait for its value
-  bool take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report, const at::Tensor* out);
+  bool take(kvclient::Ticket ticket, std::size_t index, ExchangeReport& report, const Write* write);
 
   WorkerSession& session_;
   const Values values_;
   const std::string call_;
   std::vector<Entry> entries_;
   AlignedBuffer staging_;
-  AlignedBuffer pinned_;
-  std::deque<Copied> copying_;          // in the order of the pushes
-  std::unique_ptr<HostCopies> copies_;  // null: all values are of the host
-  bool writing_ = false;                // values to the device, in finish()
+  std::deque<Copied> copying_;  // in the order of the pushes
 };
 
 }  // namespace dpwa::kvstore

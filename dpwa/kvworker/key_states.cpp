@@ -1,4 +1,4 @@
-#include "adapters/kvstore/key_states.h"
+#include "dpwa/kvworker/key_states.h"
 
 #include <utility>
 

@@ -7,11 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "adapters/kvstore/key_states.h"
-#include "adapters/kvstore/optimizer_terms.h"
-#include "adapters/kvstore/step_exchange.h"
-#include "adapters/kvstore/worker_model.h"
-#include "adapters/torch_types.h"
+#include "dpwa/kvworker/key_states.h"
+#include "dpwa/kvworker/step_exchange.h"
+#include "dpwa/kvworker/worker_model.h"
+#include "dpwa/kvworker/worker_optimizer.h"
 
 namespace dpwa::kvstore {
 
@@ -23,13 +22,13 @@ class StoreStates {
   StoreStates(WorkerSession& session, const WorkerModel& model, std::size_t servers)
       : session_(session), model_(model), servers_(static_cast<std::uint32_t>(servers)) {}
 
-  KeyShape shape_of(std::size_t parameter) const;
+  KeyShape shape_of(std::size_t value) const;
   // By index of the trained parameters; none: no update yet.
   std::vector<std::optional<KeyState>> read(ExchangeReport& report);
   // What was read in the optimizer of this program. Throws std::runtime_error where that is another
   // one.
-  void give_to(torch::optim::Optimizer& optimizer,
-               const std::vector<std::optional<KeyState>>& states, const std::string& self) const;
+  void give_to(WorkerOptimizer& optimizer, const std::vector<std::optional<KeyState>>& states,
+               const std::string& self) const;
 
   // Places the state, and the value behind it unless `value` is empty.
   kvclient::Ticket place(const KeyShape& shape, const KeyState& state,
@@ -38,10 +37,10 @@ class StoreStates {
 
   // --- update: server: for checkpoints
   // The state becomes that of this optimizer, whose terms these are. False: not all has come.
-  bool fetch_into(torch::optim::Optimizer& optimizer, const OptimizerTerms& terms);
-  // Gives the state of a checkpoint to servers that are new. Called by the worker whose weights
-  // count.
-  void place_restored(const torch::optim::Optimizer& optimizer);
+  bool fetch_into(WorkerOptimizer& optimizer, const OptimizerTerms& terms);
+  // Gives the state of a checkpoint to servers that are new. `used`: as of OptimizerContent, by
+  // trained parameter. Called by the worker whose weights count.
+  void place_restored(const OptimizerContent& optimizer, const std::vector<bool>& used);
 
  private:
   WorkerSession& session_;

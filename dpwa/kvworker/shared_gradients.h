@@ -1,15 +1,15 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "adapters/kvstore/step_exchange.h"
+#include "dpwa/kvworker/step_exchange.h"
+#include "dpwa/kvworker/worker_model.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::kvstore {
 
@@ -28,14 +28,12 @@ struct SharedKeys {
 // thread.
 class SharedGradients {
  public:
-  // A name and a parameter, in the order of the forward pass.
-  using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
   // `call`: as in StepExchange. Throws std::runtime_error as StepExchange::wait_created.
-  SharedGradients(WorkerSession& session, Parameters parameters, std::string call,
+  SharedGradients(WorkerSession& session, WorkerModel& model, std::string call,
                   const SharedKeys& limits = {});
 
-  // The gradient of the parameter with this index, once in a step. Its content must not change
-  // before finish().
+  // The gradient of the trained parameter with this index, once in a step. Its content must not
+  // change before finish().
   void push(std::size_t index, const kvclient::PushTerms& terms);
   // Those that have not been pushed in this step. `checksum`: of this worker's weights, to compare
   // them; all workers give one in the same steps.
@@ -57,26 +55,28 @@ class SharedGradients {
   struct Key {
     std::vector<std::size_t> members;
     std::size_t bytes = 0;
-    at::Tensor shared;        // flat, the members one after the other; undefined: one member
+    AlignedBuffer shared;     // the members one after the other; empty: one member
     std::size_t missing = 0;  // members that have not been pushed in this step
+    Came came{};              // the copies to `shared`, of which the last is complete last
+    bool is_shared() const { return members.size() > 1; }
   };
   struct Place {
     std::size_t key = 0;   // of keys_ and of exchange_
     std::size_t from = 0;  // in bytes
   };
   void cut_into_keys(const SharedKeys& limits);
-  at::Tensor part_of(std::size_t index) const;  // of a shared key, in the shape of the parameter
-  void copy_to_key(std::size_t index, const at::Tensor& gradient);
-  void copy_from_key(std::size_t index, at::Tensor& gradient) const;
+  void add_keys(bool compresses_shared);
+  std::uint64_t bytes_of(std::size_t index) const;
+  std::span<std::byte> place_of(std::size_t index);  // in a shared key
 
-  Parameters parameters_;
+  WorkerModel& model_;
   StepExchange exchange_;
   std::vector<Key> keys_;
-  std::vector<Place> places_;  // by parameter
-  std::vector<bool> pushed_;   // by parameter: in this step
-  // By parameter: the share of the workers that have a gradient. Behind them the mean of the parts
-  // of the checksums.
-  at::Tensor present_;
+  std::vector<Place> places_;  // by trained parameter
+  std::vector<bool> pushed_;   // by trained parameter: in this step
+  // By trained parameter: the share of the workers that have a gradient. Behind them the mean of
+  // the parts of the checksums.
+  std::vector<float> present_;
   std::optional<std::uint32_t> checksum_;
 };
 

@@ -1,44 +1,39 @@
-#include "adapters/kvstore/store_states.h"
-
-#include <torch/optim/optimizer.h>
+#include "dpwa/kvworker/store_states.h"
 
 #include <stdexcept>
 
-#include "adapters/common/flat_parameters.h"
-#include "adapters/kvstore/torch_states.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
 
-KeyShape StoreStates::shape_of(std::size_t parameter) const {
-  const auto& [name, tensor] = model_.parameters[parameter];
-  return {name, *to_dtype(tensor.scalar_type()), static_cast<std::uint64_t>(tensor.numel()),
-          servers_};
+KeyShape StoreStates::shape_of(std::size_t value) const {
+  const auto& [name, spec, is_buffers] = model_.values()[value];
+  return {name, spec.dtype, spec.elements(), servers_};
 }
 
 std::vector<std::optional<KeyState>> StoreStates::read(ExchangeReport& report) {
   std::vector<kvclient::Ticket> tickets;
-  for (const std::size_t each : model_.trained)
-    tickets.push_back(session_.client().ask_states(model_.parameters[each].first));
+  for (const std::size_t each : model_.trained())
+    tickets.push_back(session_.client().ask_states(model_.values()[each].name));
   std::vector<std::optional<KeyState>> states;
   for (std::size_t i = 0; i < tickets.size(); ++i) {
     const kvclient::Outcome outcome =
         answer_to(session_, tickets[i], "the optimizer's state", report);
-    states.push_back(whole_of(shape_of(model_.trained[i]), outcome.states));
+    states.push_back(whole_of(shape_of(model_.trained()[i]), outcome.states));
   }
   return states;
 }
 
-void StoreStates::give_to(torch::optim::Optimizer& optimizer,
+void StoreStates::give_to(WorkerOptimizer& optimizer,
                           const std::vector<std::optional<KeyState>>& states,
                           const std::string& self) const {
-  const OptimizerTerms terms(optimizer, model_.trained_parameters);
+  const OptimizerTerms terms = optimizer.terms();
   for (std::size_t i = 0; i < states.size(); ++i) {
     const Bytes* form = terms.of(i);
     if (form == nullptr || !states[i]) continue;
     const auto own = decode_options(*form);
     const KeyState& given = *states[i];
-    const KeyShape shape = shape_of(model_.trained[i]);
+    const KeyShape shape = shape_of(model_.trained()[i]);
     if (own->kind != given.options.kind ||
         given.state.bytes().size() != OptimizerState::bytes_of(*own, shape.dtype, shape.elements)) {
       throw std::runtime_error("node '" + self + "' has the optimizer " +
@@ -46,7 +41,7 @@ void StoreStates::give_to(torch::optim::Optimizer& optimizer,
                                std::string(name_of(given.options.kind)) +
                                ", or other options of it; accepted: the same on all nodes");
     }
-    give_state(optimizer, model_.trained_parameters[i], *own, given.state);
+    optimizer.give(i, *own, given.state);
   }
 }
 
@@ -61,7 +56,7 @@ void StoreStates::wait_placed(const std::vector<kvclient::Ticket>& tickets,
     answer_to(session_, ticket, "the servers to take the optimizer's state", report);
 }
 
-bool StoreStates::fetch_into(torch::optim::Optimizer& optimizer, const OptimizerTerms& terms) {
+bool StoreStates::fetch_into(WorkerOptimizer& optimizer, const OptimizerTerms& terms) {
   ExchangeReport report;
   const auto states = read(report);
   if (!report.complete()) return false;
@@ -70,21 +65,21 @@ bool StoreStates::fetch_into(torch::optim::Optimizer& optimizer, const Optimizer
     if (form == nullptr) continue;
     const auto own = decode_options(*form);
     const bool same = states[i] && states[i]->options.kind == own->kind;
-    give_state(optimizer, model_.trained_parameters[i], same ? states[i]->options : *own,
-               same ? states[i]->state : OptimizerState());
+    optimizer.give(i, same ? states[i]->options : *own, same ? states[i]->state : OptimizerState());
   }
   return true;
 }
 
-void StoreStates::place_restored(const torch::optim::Optimizer& optimizer) {
+void StoreStates::place_restored(const OptimizerContent& optimizer, const std::vector<bool>& used) {
   bool needs_any = false;
   std::vector<kvclient::Ticket> tickets;
-  const OptimizerCopy copy(optimizer, model_.trained_parameters);
-  for (std::size_t i = 0; i < model_.trained.size(); ++i) {
-    const auto state = copy.state(i, model_.used[i]);
+  const OptimizerTerms terms = optimizer.terms();
+  for (std::size_t i = 0; i < model_.trained().size(); ++i) {
+    const auto state = optimizer.key_state(terms, i, used[i]);
     if (!state || state->options.kind == OptimizerKind::sgd) continue;
     needs_any = true;
-    if (state->state.steps() > 0) tickets.push_back(place(shape_of(model_.trained[i]), *state, {}));
+    if (state->state.steps() > 0)
+      tickets.push_back(place(shape_of(model_.trained()[i]), *state, {}));
   }
   const bool has_any = !tickets.empty();
   if (needs_any && !has_any) {

@@ -1,8 +1,4 @@
-#include "adapters/kvstore/weight_transfer.h"
-
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/equal.h>
+#include "dpwa/kvworker/weight_transfer.h"
 
 #include <chrono>
 #include <cmath>
@@ -12,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "adapters/common/tensor_bytes.h"
-#include "adapters/kvstore/torch_values.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
@@ -67,13 +61,13 @@ void WeightTransfer::write_note(TransferNote::Kind kind, std::uint64_t step, std
       {parts_.states.place(shape, without_optimizer(), std::as_bytes(std::span(values)))}, report);
 }
 
-void WeightTransfer::give_if_asked(std::uint64_t step, KnownOptimizer& optimizer) {
+void WeightTransfer::give_if_asked(std::uint64_t step, const KnownOptimizer& optimizer) {
   ExchangeReport report;
   const TransferNote note = read_note(report);
   const bool known_soon = !optimizer.is_settled() && note.step > step;
   if (known_soon || !is_asked(self(), step, note)) return;
   try {
-    give(step, optimizer.copy(), report);
+    give(step, optimizer.content(), report);
   } catch (const std::runtime_error& refused) {
     log(LogLevel::warn, "kvstore",
         std::string("cannot give its weights to a joining worker: ") + refused.what());
@@ -81,20 +75,21 @@ void WeightTransfer::give_if_asked(std::uint64_t step, KnownOptimizer& optimizer
   }
 }
 
-void WeightTransfer::give(std::uint64_t step, const OptimizerCopy& optimizer,
+void WeightTransfer::give(std::uint64_t step, const OptimizerContent& optimizer,
                           ExchangeReport& report) {
-  const WorkerModel& model = parts_.model;
+  WorkerModel& model = parts_.model;
+  const OptimizerTerms terms = optimizer.terms();
   write_note(TransferNote::Kind::writing, step, self().incarnation, report);
   std::vector<kvclient::Ticket> tickets;
-  for (std::size_t i = 0, trained = 0; i < model.parameters.size(); ++i) {
+  for (std::size_t i = 0, trained = 0; i < model.parameters(); ++i) {
     std::optional<KeyState> state;
-    if (trained < model.trained.size() && model.trained[trained] == i) {
-      state = optimizer.state(trained, model.used[trained]);
+    if (trained < model.trained().size() && model.trained()[trained] == i) {
+      state = optimizer.key_state(terms, trained, parts_.used[trained]);
       ++trained;
     }
-    const at::Tensor value = dense_on(model.parameters[i].second, at::kCPU);
-    tickets.push_back(parts_.states.place(
-        parts_.states.shape_of(i), state.value_or(without_optimizer()), const_bytes_of(value)));
+    const Lent value = model.value(i);
+    tickets.push_back(parts_.states.place(parts_.states.shape_of(i),
+                                          state.value_or(without_optimizer()), value.bytes));
   }
   parts_.states.wait_placed(tickets, report);
   if (report.complete()) write_note(TransferNote::Kind::given, step, self().incarnation, report);
@@ -104,18 +99,18 @@ void WeightTransfer::give(std::uint64_t step, const OptimizerCopy& optimizer,
             " and the optimizer's state to a joining worker");
 }
 
-std::vector<at::Tensor> WeightTransfer::pull_values(ExchangeReport& report) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> values;
-  for (const at::Tensor& out : parts_.model.outs) values.push_back(at::empty_like(out.detach()));
+std::vector<Slices> WeightTransfer::pull_values(ExchangeReport& report) {
+  std::vector<Slices> values(parts_.model.values().size());
   parts_.weights.pull_all();
-  report.add(parts_.weights.finish(values));
+  report.add(parts_.weights.finish(
+      [&values](std::size_t index, const Slices& slices) { values[index] = slices; }));
   return values;
 }
 
-void WeightTransfer::take_values(const std::vector<at::Tensor>& values) {
-  const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < values.size(); ++i) parts_.model.outs[i].detach().copy_(values[i]);
+void WeightTransfer::take_values(const std::vector<Slices>& values) {
+  parts_.model.begin_writes();
+  for (std::size_t i = 0; i < values.size(); ++i) parts_.model.write(i, values[i]);
+  parts_.model.end_writes();
 }
 
 // Takes the weights of the first step. False: the optimizer of this worker does not have the state
@@ -124,13 +119,13 @@ bool WeightTransfer::take_begin(const Own& own, ExchangeReport& report) {
   if (own.clock != own.clock_at_begin) return false;
   if (!own.restored) {
     parts_.weights.pull_all();
-    report.add(parts_.weights.finish(parts_.model.outs));
+    report.add(parts_.weights.finish(parts_.model));
     return report.complete();
   }
   const auto values = pull_values(report);
-  const auto& parameters = parts_.model.parameters;
-  for (std::size_t i = 0; report.complete() && i < parameters.size(); ++i)
-    if (!at::equal(parameters[i].second.detach(), values[i])) return false;
+  for (std::size_t i = 0; report.complete() && i < parts_.model.parameters(); ++i) {
+    if (!equal(values[i], parts_.model.value(i).bytes)) return false;
+  }
   if (report.complete()) take_values(values);
   return report.complete();
 }
@@ -145,7 +140,7 @@ bool WeightTransfer::take_given(const TransferNote& note, ExchangeReport& report
   given_ = std::move(states);
   for (std::size_t i = 0; i < given_.size(); ++i) {
     const bool has_steps = given_[i] && given_[i]->state.steps() > 0;
-    parts_.model.used[i] = parts_.model.used[i] || has_steps;
+    parts_.used[i] = parts_.used[i] || has_steps;
   }
   return true;
 }
@@ -218,7 +213,7 @@ ExchangeReport WeightTransfer::take(const Own& own, std::uint64_t& step) {
   }
 }
 
-void WeightTransfer::give_to(torch::optim::Optimizer& optimizer) {
+void WeightTransfer::give_to(WorkerOptimizer& optimizer) {
   if (given_.empty()) return;
   parts_.states.give_to(optimizer, given_, parts_.config.self);
   given_.clear();

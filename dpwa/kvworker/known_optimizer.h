@@ -1,12 +1,9 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
-#include <optional>
+#include <memory>
 #include <vector>
 
-#include "adapters/kvstore/optimizer_terms.h"
-#include "adapters/torch_types.h"
+#include "dpwa/kvworker/worker_optimizer.h"
 
 namespace dpwa::kvstore {
 
@@ -16,14 +13,11 @@ namespace dpwa::kvstore {
 // thread.
 class KnownOptimizer {
  public:
-  // These outlive it.
-  explicit KnownOptimizer(const std::vector<at::Tensor>& trained) : trained_(trained) {}
-
-  void begin_step(const torch::optim::Optimizer& optimizer);
+  void begin_step(const WorkerOptimizer& optimizer);
   // `keeps`: for the next average, which comes before the next step.
   void made_step(bool keeps);
   void end_step() { stepping_ = nullptr; }  // also of one that has failed
-  void keep(const torch::optim::Optimizer& optimizer) { copy_.emplace(optimizer, trained_); }
+  void keep(const WorkerOptimizer& optimizer) { copy_ = optimizer.copy(); }
   // The program steps by halves, which tell nothing of an optimizer.
   void step_by_halves() { by_halves_ = true; }
   bool steps_by_halves() const { return by_halves_; }
@@ -31,14 +25,13 @@ class KnownOptimizer {
   // Whether it is known, or known to stay unknown.
   bool is_settled() const { return stepping_ != nullptr || copy_ || by_halves_; }
   // Its numbers and its state. Throws std::runtime_error with the reason where they are not known.
-  const OptimizerCopy& copy();
+  const OptimizerContent& content() const;
 
  private:
-  void note_parameters(const torch::optim::Optimizer& optimizer);
+  void note_parameters(const WorkerOptimizer& optimizer);
 
-  const std::vector<at::Tensor>& trained_;
-  const torch::optim::Optimizer* stepping_ = nullptr;
-  std::optional<OptimizerCopy> copy_;
+  const WorkerOptimizer* stepping_ = nullptr;
+  std::unique_ptr<OptimizerContent> copy_;
   std::vector<const void*> stepped_;  // parameters of the last step's optimizer, by identity
   bool several_ = false;              // that of a later step had not all of them
   bool by_halves_ = false;

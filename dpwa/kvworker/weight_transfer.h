@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "adapters/kvstore/known_optimizer.h"
-#include "adapters/kvstore/shared_gradients.h"
-#include "adapters/kvstore/store_states.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvstore/state_transfer.h"
+#include "dpwa/kvworker/known_optimizer.h"
+#include "dpwa/kvworker/shared_gradients.h"
+#include "dpwa/kvworker/store_states.h"
 
 namespace dpwa::kvstore {
 
@@ -22,6 +22,7 @@ class WeightTransfer {
     const Config& config;
     WorkerSession& session;
     WorkerModel& model;
+    std::vector<bool>& used;  // by trained parameter: it has had a gradient
     StoreStates& states;
     StepExchange& weights;
     SharedGradients& gradients;
@@ -31,7 +32,7 @@ class WeightTransfer {
 
   // This worker waits for others, perhaps for one that has no weights: gives those that `step`
   // begins with, if it is asked for them. The optimizer has not made the step yet.
-  void give_if_asked(std::uint64_t step, KnownOptimizer& optimizer);
+  void give_if_asked(std::uint64_t step, const KnownOptimizer& optimizer);
 
   struct Own {
     double clock = 0;           // of this worker
@@ -44,16 +45,16 @@ class WeightTransfer {
   ExchangeReport take(const Own& own, std::uint64_t& step);
   bool has_states() const { return !given_.empty(); }
   // The state that was taken to the optimizer of the program.
-  void give_to(torch::optim::Optimizer& optimizer);
+  void give_to(WorkerOptimizer& optimizer);
 
  private:
   MemberId self() const;
   TransferNote read_note(ExchangeReport& report);
   void write_note(TransferNote::Kind kind, std::uint64_t step, std::uint64_t giver,
                   ExchangeReport& report);
-  void give(std::uint64_t step, const OptimizerCopy& optimizer, ExchangeReport& report);
-  std::vector<at::Tensor> pull_values(ExchangeReport& report);
-  void take_values(const std::vector<at::Tensor>& values);
+  void give(std::uint64_t step, const OptimizerContent& optimizer, ExchangeReport& report);
+  std::vector<Slices> pull_values(ExchangeReport& report);
+  void take_values(const std::vector<Slices>& values);
   bool take_begin(const Own& own, ExchangeReport& report);
   bool take_given(const TransferNote& note, ExchangeReport& report);
 

@@ -1,4 +1,4 @@
-#include "adapters/kvstore/wait_log.h"
+#include "dpwa/kvworker/wait_log.h"
 
 #include <chrono>
 #include <vector>

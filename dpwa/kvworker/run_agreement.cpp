@@ -1,4 +1,4 @@
-#include "adapters/kvstore/run_agreement.h"
+#include "dpwa/kvworker/run_agreement.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <vector>
 
-#include "adapters/kvstore/torch_values.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/settings.h"
 #include "dpwa/config/text.h"
@@ -50,16 +49,14 @@ void RunAgreement::require_same(const std::string& what, const std::string& valu
 }
 
 void RunAgreement::name_keys(const WorkerModel& model) {
-  const std::set<std::size_t> trained(model.trained.begin(), model.trained.end());
-  for (std::size_t i = 0; i < model.parameters.size(); ++i) {
-    const auto& [name, parameter] = model.parameters[i];
-    const ValueSpec spec = spec_of(parameter, "key '" + name + "'");
+  const std::set<std::size_t> trained(model.trained().begin(), model.trained().end());
+  for (std::size_t i = 0; i < model.values().size(); ++i) {
+    const auto& [name, spec, is_buffers] = model.values()[i];
     // The others would wait for the gradients of what is frozen here.
-    const bool frozen = config_.kvstore.type != KvstoreType::dist_async && !trained.contains(i);
+    const bool frozen =
+        !is_buffers && config_.kvstore.type != KvstoreType::dist_async && !trained.contains(i);
     record_.keys.push_back({name, spec.text() + (frozen ? " frozen" : ""), spec.elements()});
   }
-  for (const auto& [name, spec] : model.buffers.keys())
-    record_.keys.push_back({name, spec.text(), spec.elements()});
 }
 
 double RunAgreement::agree(WorkerSession& session, const WorkerModel& model, double clock) {

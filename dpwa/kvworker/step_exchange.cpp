@@ -1,7 +1,4 @@
-#include "adapters/kvstore/step_exchange.h"
-
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include "dpwa/kvworker/step_exchange.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +6,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/common/pinned_memory.h"
-#include "adapters/common/tensor_bytes.h"
-#include "adapters/kvstore/torch_values.h"
 #include "dpwa/snapshot/finite.h"
 
 namespace dpwa::kvstore {
@@ -59,23 +53,14 @@ void ExchangeReport::add(const ExchangeReport& other) {
   waited += other.waited;
 }
 
-std::size_t StepExchange::add(const std::string& name, const at::Tensor& value, bool compresses) {
-  const ValueSpec spec = spec_of(value, "key '" + name + "'");
-  const at::Tensor host = dense_on(value, at::kCPU);
+std::size_t StepExchange::add(const WorkerModel::Value& value, const Lent& first, bool compresses) {
   Entry& entry = entries_.emplace_back();
-  entry.name = name;
-  entry.bytes = spec.bytes();
-  entry.dtype = spec.dtype;
-  entry.device = value.device();
+  entry.name = value.name;
+  entry.spec = value.spec;
   entry.compresses = compresses && session_.compression() != Compression::none;
-  entry.init = session_.client().init(name, spec, const_bytes_of(host), compresses);
+  entry.buffers = value.is_buffers;
+  entry.init = session_.client().init(value.name, value.spec, first.bytes, compresses);
   return entries_.size() - 1;
-}
-
-std::size_t StepExchange::add_buffers(const std::string& name, const at::Tensor& value) {
-  const std::size_t index = add(name, value, /*compresses=*/false);
-  entries_[index].buffers = true;
-  return index;
 }
 
 void StepExchange::wait_created() {
@@ -84,13 +69,12 @@ void StepExchange::wait_created() {
       session_.wait_created(*init, entry.name, call_);
   }
   stage();
-  pin();
 }
 
 void StepExchange::stage() {
   if (!session_.client().uses_memory()) return;
   const auto room = [](const Entry& entry) {
-    return entry.compresses ? 0 : in_cache_lines(entry.bytes);
+    return entry.compresses ? 0 : in_cache_lines(entry.spec.bytes());
   };
   std::size_t total = 0;
   for (const Entry& entry : entries_) total += room(entry);
@@ -99,61 +83,42 @@ void StepExchange::stage() {
   session_.client().share(staging_);
   std::size_t at = 0;
   for (Entry& entry : entries_) {
-    if (!entry.compresses) entry.staged = staging_.bytes().subspan(at, entry.bytes);
+    if (!entry.compresses) entry.staged = staging_.bytes().subspan(at, entry.spec.bytes());
     at += room(entry);
   }
 }
 
-void StepExchange::pin() {
-  std::size_t total = 0;
-  for (const Entry& entry : entries_) {
-    if (entry.device.is_cpu()) continue;
-    total += in_cache_lines(entry.bytes);
-    if (!copies_) copies_ = std::make_unique<HostCopies>(entry.device, "kvstore");
-  }
-  if (total == 0) return;
-  pinned_ = pinned_memory(total);
-  std::size_t at = 0;
-  for (Entry& entry : entries_) {
-    if (entry.device.is_cpu()) continue;
-    entry.pinned = pinned_.bytes().subspan(at, entry.bytes);
-    at += in_cache_lines(entry.bytes);
-  }
-}
-
-void StepExchange::push(std::size_t index, const at::Tensor& gradient,
-                        const kvclient::PushTerms& terms) {
+void StepExchange::push(std::size_t index, Lent values, const kvclient::PushTerms& terms) {
   Entry& entry = entries_[index];
   if (has_pushed(index)) throw std::logic_error("key '" + entry.name + "' was pushed in this step");
   entry.step = terms.step;
   kvclient::PushTerms own = terms;
   own.wants_value = values_ == Values::with_push;
-  entry.lent = dense_on(gradient, entry.device);
-  if (entry.pinned.empty()) return send(entry, const_bytes_of(entry.lent), std::move(own));
+  entry.lent = std::move(values);
+  if (!entry.lent.came) return send(index, std::move(own));
   entry.copying = true;
-  copying_.push_back({index, std::move(own), copies_->out(entry.lent, entry.pinned)});
+  copying_.push_back({index, std::move(own)});
   send_copied(/*all=*/false);
 }
 
-void StepExchange::send(Entry& entry, std::span<const std::byte> values,
-                        kvclient::PushTerms terms) {
+void StepExchange::send(std::size_t index, kvclient::PushTerms terms) {
+  Entry& entry = entries_[index];
+  std::span<const std::byte> values = entry.lent.bytes;
   if (!entry.staged.empty()) {
     std::memcpy(entry.staged.data(), values.data(), values.size());
     values = entry.staged;
-    entry.lent.reset();
+    entry.lent = {};
   }
-  const auto index = static_cast<std::size_t>(&entry - entries_.data());
   entry.push = session_.client().push(entry.name, values, std::move(terms), priority(index));
 }
 
 void StepExchange::send_copied(bool all) {
-  while (!copying_.empty() && (all || copying_.front().done.query())) {
+  while (!copying_.empty()) {
     Copied& copied = copying_.front();
-    copied.done.synchronize();
     Entry& entry = entries_[copied.index];
+    if (!entry.lent.came(all)) return;
     entry.copying = false;
-    entry.lent.reset();
-    send(entry, entry.pinned, std::move(copied.terms));
+    send(copied.index, std::move(copied.terms));
     copying_.pop_front();
   }
 }
@@ -203,64 +168,53 @@ std::string StepExchange::words_for(const Entry& entry) const {
   return in_steps ? words + " (all workers have to push it in each step)" : words;
 }
 
-void StepExchange::write(const std::vector<SharedBytes>& slices, Entry& entry,
-                         const at::Tensor& out) {
-  const at::NoGradGuard no_grad;
-  at::Tensor target = out.detach();
-  const auto copy_to = [&](std::span<std::byte> to) {
-    if (!copy_slices(slices, to)) throw std::logic_error("a value of another size than its tensor");
-  };
-  if (!entry.pinned.empty() && target.device() == entry.device) {
-    if (!std::exchange(writing_, true)) copies_->begin_in();
-    copy_to(entry.pinned);
-    return copies_->in(entry.pinned, target);
-  }
-  if (target.is_cpu() && target.is_contiguous()) return copy_to(bytes_of(target));
-  at::Tensor host = at::empty(target.sizes(), target.options().device(at::kCPU));
-  copy_to(bytes_of(host));
-  target.copy_(host);
-}
-
 // Returns whether the value has come.
-bool StepExchange::take(kvclient::Ticket ticket, Entry& entry, ExchangeReport& report,
-                        const at::Tensor* out) {
+bool StepExchange::take(kvclient::Ticket ticket, std::size_t index, ExchangeReport& report,
+                        const Write* write) {
+  Entry& entry = entries_[index];
   const kvclient::Outcome outcome = answer_to(session_, ticket, words_for(entry), report);
   report.dropped |= outcome.kind == AnswerKind::dropped;
   (entry.buffers ? report.buffers_not_finite : report.not_finite) |=
       outcome.kind == AnswerKind::not_finite;
-  if (outcome.left_out || out == nullptr || !whole(outcome.values)) return false;
-  write(outcome.values, entry, *out);
-  entry.of_nothing = !std::ranges::all_of(
-      outcome.values, [&](const SharedBytes& slice) { return begins_finite(entry.dtype, slice); });
+  if (outcome.left_out || write == nullptr || !whole(outcome.values)) return false;
+  (*write)(index, outcome.values);
+  entry.of_nothing = !std::ranges::all_of(outcome.values, [&](const SharedBytes& slice) {
+    return begins_finite(entry.spec.dtype, slice);
+  });
   entry.version = outcome.version;
   return true;
 }
 
-ExchangeReport StepExchange::finish(const std::vector<at::Tensor>& outs) {
+ExchangeReport StepExchange::finish(const Write& write) {
   const TimePoint began = Steady::now();
   ExchangeReport report;
-  writing_ = false;
   send_copied(/*all=*/true);
   for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
     Entry& entry = entries_[i];
     if (!entry.push && !entry.pull) continue;
     bool came = false;
-    // The push first: `outs` may be the memory that it lends.
+    // The push first: values may be written to the memory that it lends.
     if (entry.push) {
-      came = take(*entry.push, entry, report, values_ == Values::with_push ? &outs[i] : nullptr);
+      came = take(*entry.push, i, report, values_ == Values::with_push ? &write : nullptr);
       if (report.stopped) break;
       entry.push.reset();
-      entry.lent.reset();
+      entry.lent = {};
     }
     if (const auto pull = std::exchange(entry.pull, std::nullopt))
-      came |= take(*pull, entry, report, &outs[i]);
+      came |= take(*pull, i, report, &write);
     // The answer to a push that was refused has no value.
     if (!came && report.complete())
-      take(session_.client().pull(entry.name, entry.step + 1, priority(i)), entry, report,
-           &outs[i]);
+      take(session_.client().pull(entry.name, entry.step + 1, priority(i)), i, report, &write);
   }
-  if (std::exchange(writing_, false)) copies_->end_in();
   report.waited = Steady::now() - began;
+  return report;
+}
+
+ExchangeReport StepExchange::finish(WorkerModel& model) {
+  model.begin_writes();
+  const ExchangeReport report =
+      finish([&model](std::size_t index, const Slices& slices) { model.write(index, slices); });
+  model.end_writes();
   return report;
 }
 
