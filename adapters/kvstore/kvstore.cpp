@@ -1,20 +1,12 @@
 #include "adapters/kvstore/kvstore.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <string>
-#include <system_error>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "adapters/kvstore/dist_store.h"
+#include "adapters/kvstore/dist_tensors.h"
 #include "adapters/kvstore/local_store.h"
-#include "dpwa/base/atomic_file.h"
-#include "dpwa/base/file_descriptor.h"
-#include "dpwa/kvstore/saved_states.h"
+#include "dpwa/kvworker/state_file.h"
 
 namespace dpwa {
 namespace {
@@ -38,31 +30,8 @@ KVStore::TensorLists one_each(const KVStore::Tensors& tensors) {
   return lists;
 }
 
-// Replaces the file as a whole, or leaves it as it is. Throws std::runtime_error that names it.
-void write_states(const std::filesystem::path& path, const kvstore::SavedStates& states) {
-  AtomicFile file(path, path.string() + ".tmp", 0666);
-  file.write(encode(states));
-  file.commit();
-}
-
-// Throws std::runtime_error that names the file when it cannot be read, and KVStoreError with what
-// is wrong with its content.
-kvstore::SavedStates read_states(const std::filesystem::path& file) {
-  const FileDescriptor descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat status {};
-  if (descriptor.get() < 0 || ::fstat(descriptor.get(), &status) != 0)
-    throw std::system_error(errno, std::generic_category(), file.string());
-  std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-  const auto filled = read_all(descriptor.get(), bytes);
-  if (!filled) throw std::system_error(errno, std::generic_category(), file.string());
-  bytes.resize(*filled);
-  auto decoded = kvstore::decode_states(bytes);
-  if (const auto* const fault = std::get_if<std::string>(&decoded)) throw KVStoreError(*fault);
-  return std::get<kvstore::SavedStates>(std::move(decoded));
-}
-
 std::unique_ptr<kvstore::Store> store_of(const Config& config) {
-  if (!is_local(config.kvstore.type)) return std::make_unique<kvstore::DistStore>(config);
+  if (!is_local(config.kvstore.type)) return std::make_unique<kvstore::DistTensors>(config);
   return std::make_unique<kvstore::LocalStore>(config.kvstore.type);
 }
 
@@ -229,15 +198,11 @@ void KVStore::set_gradient_compression(const kvstore::CompressionOptions& option
 }
 
 void KVStore::save_optimizer_states(const std::filesystem::path& file) const {
-  write_states(file, store_->states());
+  kvstore::write_states(file, store_->states());
 }
 
 void KVStore::load_optimizer_states(const std::filesystem::path& file) {
-  try {
-    store_->load(read_states(file));
-  } catch (const KVStoreError& fault) {
-    throw KVStoreError(file.string() + ": " + fault.what());
-  }
+  kvstore::load_states(file, [this](const kvstore::SavedStates& states) { store_->load(states); });
 }
 
 }  // namespace dpwa

@@ -8,6 +8,7 @@
 
 #include "adapters/common/tensor_bytes.h"
 #include "adapters/kvstore/merge.h"
+#include "adapters/kvstore/tensor_keys.h"
 #include "dpwa/config/names.h"
 
 namespace dpwa::kvstore {
@@ -58,7 +59,7 @@ std::string_view LocalStore::type() const {
 }
 
 void LocalStore::init(const std::vector<KeyedTensors>& values) {
-  const std::vector<ValueSpec> specs = specs_.check_new(values);
+  const std::vector<ValueSpec> specs = check_new(specs_, values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [key, tensors] = values[i];
     const bool on_device = type_ == KvstoreType::local_allreduce_device;
@@ -69,7 +70,7 @@ void LocalStore::init(const std::vector<KeyedTensors>& values) {
 }
 
 std::unique_ptr<Call> LocalStore::push(const std::vector<KeyedTensors>& values, int) {
-  for (const KeyedTensors& one : values) specs_.check(one, "push");
+  check(specs_, values, "push");
   for (const auto& [key, tensors] : with_keys_once(values)) push_one(key, tensors);
   Versions versions;
   for (const KeyedTensors& one : values) versions.push_back(values_.at(one.key).version);
@@ -78,7 +79,7 @@ std::unique_ptr<Call> LocalStore::push(const std::vector<KeyedTensors>& values, 
 
 std::unique_ptr<Call> LocalStore::pushpull(const std::vector<KeyedTensors>& values,
                                            const std::vector<KeyedTensors>& outs, int priority) {
-  specs_.check_pull(outs);
+  check_pull(specs_, outs);
   push(values, priority);
   return pull(outs, priority);
 }
@@ -145,7 +146,7 @@ void LocalStore::merge_in_host_memory(const Key& key, Value& value,
 }
 
 std::unique_ptr<Call> LocalStore::pull(const std::vector<KeyedTensors>& outs, int) {
-  specs_.check_pull(outs);
+  check_pull(specs_, outs);
   const at::NoGradGuard no_grad;
   Versions versions;
   for (const auto& [key, tensors] : outs) {
@@ -157,7 +158,7 @@ std::unique_ptr<Call> LocalStore::pull(const std::vector<KeyedTensors>& outs, in
 }
 
 at::Tensor LocalStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int) {
-  specs_.check_rows(key, row_ids);
+  check_rows(specs_, key, row_ids);
   const at::NoGradGuard no_grad;
   return rows_of(values_.at(key).stored, row_ids);
 }

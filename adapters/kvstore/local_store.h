@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "adapters/kvstore/key_specs.h"
 #include "adapters/kvstore/store.h"
 #include "dpwa/kvstore/compression.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/saved_states.h"
 #include "dpwa/kvstore/store_type.h"
 #include "dpwa/kvstore/values.h"
+#include "dpwa/kvworker/key_specs.h"
 
 namespace dpwa::kvstore {
 

@@ -15,6 +15,7 @@
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/kvstore/saved_states.h"
 #include "dpwa/kvstore/values.h"
+#include "dpwa/kvworker/call.h"
 
 namespace dpwa::kvstore {
 
@@ -27,19 +28,6 @@ struct KeyedTensors {
 // Changes `stored` in place by `sum`, the sum of what was pushed (fp32; fp64 for fp64).
 using Updater =
     std::function<void(const Key& key, const at::Tensor& sum, const at::Tensor& stored)>;
-
-using Versions = std::vector<std::uint64_t>;
-
-// A push or a pull that has begun. It refers to its store, which outlives the use of it.
-class Call {
- public:
-  virtual ~Call() = default;
-  // Whether wait() returns at once.
-  virtual bool done() = 0;
-  // Waits until a push is acknowledged, or the tensors of a pull are filled. Returns the versions
-  // of its keys. Throws KVStoreError when the push or pull was refused.
-  virtual Versions wait() = 0;
-};
 
 // The operations of KVStore, for one type of store. A call that throws KVStoreError has changed
 // nothing. One thread at a time.
@@ -82,9 +70,5 @@ class Store {
   // optimizer and for unknown keys.
   virtual void load(const SavedStates& states) = 0;
 };
-
-// The end of a KVStoreError: the states of a key do not belong to the optimizer that would be
-// saved.
-inline constexpr auto last_by_another = ": its last update was by another optimizer";
 
 }  // namespace dpwa::kvstore

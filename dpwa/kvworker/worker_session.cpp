@@ -76,6 +76,7 @@ bool WorkerSession::servers_are_gone(TimePoint now) {
 
 bool WorkerSession::gives_up(TimePoint now) {
   check_refusal();
+  if (broken_off_) return true;
   if (told_to_stop()) {
     if (!stopping_) stopping_ = now;
     if (now - *stopping_ >= grace) return true;

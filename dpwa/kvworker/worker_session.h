@@ -50,7 +50,7 @@ class WorkerSession {
   // From now on the notes say whom a wait() is for that is not over after a second. They outlive
   // this.
   void note_waits_in(StatusNotes& notes) { notes_ = &notes; }
-  // As if the process were told to stop.
+  // As if the process were told to stop, at once.
   void break_off() { broken_off_ = true; }
   bool told_to_stop() const;
   // The outcome of a call; `what` is for the log. None when the process was told to stop.

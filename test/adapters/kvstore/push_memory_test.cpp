@@ -1,12 +1,12 @@
-#include "adapters/kvstore/push_memory.h"
+#include "dpwa/kvworker/push_memory.h"
 
 #include <torch/types.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +22,6 @@ namespace {
 
 constexpr std::int64_t large_elements = 300'000;
 
-std::uintptr_t address(const at::Tensor& tensor) {
-  return reinterpret_cast<std::uintptr_t>(tensor.data_ptr());
-}
-
 TEST_CASE("kvstore: memory for pushes is used again once nobody has it, and grows until then") {
   const test::StoreCluster cluster(1, KvstoreType::dist_sync);
   const Config config = cluster.config_of("w1");
@@ -35,29 +31,28 @@ TEST_CASE("kvstore: memory for pushes is used again once nobody has it, and grow
   memory.add("large", spec);
   memory.add("half", {DType::float16, {large_elements}});
   memory.add("small", {DType::float32, {10}});
-  CHECK_FALSE(memory.take("large").defined());  // no server has answered
+  CHECK_FALSE(memory.take("large"));  // no server has answered
   client.join();
   const auto ticket = client.init("small", {DType::float32, {1}}, std::vector<std::byte>(4));
   REQUIRE(client.wait(ticket, std::chrono::steady_clock::now() + std::chrono::seconds(60)));
   REQUIRE(client.uses_memory());
-  CHECK_FALSE(memory.take("small").defined());
-  CHECK_FALSE(memory.take("unknown").defined());
-  std::optional<at::Tensor> first = memory.take("large");
-  CHECK(first->sizes() == at::IntArrayRef({2, large_elements / 2}));
-  CHECK((first->scalar_type() == at::kFloat));
-  const at::Tensor half = memory.take("half");
-  CHECK((half.scalar_type() == at::kHalf));
-  half.fill_(2);
-  first->fill_(1);
-  at::Tensor second = memory.take("large");
-  second.fill_(3);
-  const std::uintptr_t data = address(*first);
-  CHECK(address(second) != data);
-  CHECK(first->eq(1).all().item<bool>());
-  CHECK(half.eq(2).all().item<bool>());
-  first.reset();
-  CHECK(address(memory.take("large")) == data);
-  CHECK(address(memory.take("large")) == data);
+  CHECK_FALSE(memory.take("small"));
+  CHECK_FALSE(memory.take("unknown"));
+  auto first = memory.take("large");
+  CHECK(first.bytes.size() == spec.bytes());
+  const auto half = memory.take("half");
+  CHECK(half.bytes.size() == spec.bytes() / 2);
+  std::ranges::fill(half.bytes, std::byte{2});
+  std::ranges::fill(first.bytes, std::byte{1});
+  const auto second = memory.take("large");
+  std::ranges::fill(second.bytes, std::byte{3});
+  const std::byte* const data = first.bytes.data();
+  CHECK(second.bytes.data() != data);
+  CHECK(std::ranges::count(first.bytes, std::byte{1}) == std::ssize(first.bytes));
+  CHECK(std::ranges::count(half.bytes, std::byte{2}) == std::ssize(half.bytes));
+  first = {};
+  CHECK(memory.take("large").bytes.data() == data);
+  CHECK(memory.take("large").bytes.data() == data);
 }
 
 // Two workers push tensors that they change right after the call, several under way at a time.

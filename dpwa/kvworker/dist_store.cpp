@@ -1,17 +1,13 @@
-#include "adapters/kvstore/dist_store.h"
-
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
+#include "dpwa/kvworker/dist_store.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "adapters/common/flat_parameters.h"
-#include "adapters/common/tensor_bytes.h"
 #include "dpwa/config/names.h"
 #include "dpwa/kvclient/client_options.h"
 #include "dpwa/kvstore/slices.h"
+#include "dpwa/kvworker/error.h"
 #include "dpwa/security/security.h"
 
 namespace dpwa::kvstore {
@@ -32,26 +28,6 @@ void check_file(const Config& config) {
   if (config.kvstore.servers.empty()) throw ConfigError("kvstore.servers: no servers are listed");
   if (!std::ranges::any_of(config.nodes, named))
     throw ConfigError("nodes: no node is named '" + config.self + "'");
-}
-
-// The sum of the pushes of the devices, in the type of the value: in `out` if that is defined, and
-// otherwise in new memory.
-at::Tensor sum_of(const std::vector<at::Tensor>& tensors, at::Tensor out) {
-  const at::NoGradGuard no_grad;
-  const at::ScalarType type = tensors[0].scalar_type();
-  if (tensors.size() == 1) {
-    const at::Tensor dense = dense_on(tensors[0], at::kCPU);
-    if (out.defined()) return out.copy_(dense);
-    const bool shared = tensors[0].layout() == at::kStrided && dense.is_alias_of(tensors[0]);
-    return shared ? dense.clone() : dense;
-  }
-  const at::ScalarType wide = type == at::kDouble ? at::kDouble : at::kFloat;
-  at::Tensor sum =
-      out.defined() && wide == type
-          ? out.copy_(dense_on(tensors[0], at::kCPU))
-          : dense_on(tensors[0], at::kCPU).to(wide, /*non_blocking=*/false, /*copy=*/true);
-  for (std::size_t i = 1; i < tensors.size(); ++i) sum.add_(dense_on(tensors[i], at::kCPU));
-  return out.defined() && wide != type ? out.copy_(sum) : sum.to(type);
 }
 
 std::vector<Slice> slices_of(const Key& key, const ValueSpec& spec, const Config& config) {
@@ -132,14 +108,14 @@ void DistStore::barrier() {
   wait(client_->barrier(), "barrier number " + std::to_string(barriers_));
 }
 
-void DistStore::init(const std::vector<KeyedTensors>& values) {
-  const std::vector<ValueSpec> specs = specs_.check_new(values);
+void DistStore::init(const std::vector<First>& values) {
+  KeySpecs::KeyedSpecs specs;
+  for (const First& each : values) specs.emplace_back(each.key, each.spec);
+  specs_.check_new(specs);
   check_takes_part();
   std::vector<Ticket> tickets;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    at::Tensor dense = dense_on(values[i].tensors[0], at::kCPU);
-    tickets.push_back(client_->init(values[i].key, specs[i], const_bytes_of(dense)));
-  }
+  for (const First& each : values)
+    tickets.push_back(client_->init(each.key, each.spec, each.values));
   std::optional<std::string> refused;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const Outcome outcome = wait(
@@ -150,44 +126,52 @@ void DistStore::init(const std::vector<KeyedTensors>& values) {
       if (!refused) refused = outcome.problem;
       continue;
     }
-    specs_.add(values[i].key, specs[i]);
-    push_memory_->add(values[i].key, specs[i]);
+    specs_.add(values[i].key, values[i].spec);
+    push_memory_->add(values[i].key, values[i].spec);
     values_[values[i].key].next_step = outcome.next_step;
     clock_ = std::max(clock_, outcome.next_step);
   }
   if (refused) throw KVStoreError(*refused);
 }
 
-void DistStore::check_push(const std::vector<KeyedTensors>& values) const {
-  for (const KeyedTensors& one : values) specs_.check(one, "push");
+void DistStore::check_push(const std::vector<Pushed>& values) const {
+  for (const Pushed& one : values) specs_.check(one.key, one.spec, "push");
   if (rules_.merged || optimizer_) return;
   throw KVStoreError("push of worker " + config_.self + ": type " + std::string(type()) +
                      " makes an update at each push, which needs an optimizer; call set_optimizer "
                      "before the first push");
 }
 
-void DistStore::note_step(const std::vector<KeyedTensors>& values) {
-  const auto again = [&](const KeyedTensors& one) { return pushed_in_step_.contains(one.key); };
+void DistStore::check_pull(const std::vector<Wanted>& wanted) const {
+  for (const Wanted& one : wanted) specs_.check(one.key, one.spec, "pull");
+}
+
+void DistStore::note_step(const std::vector<Pushed>& values) {
+  const auto again = [&](const Pushed& one) { return pushed_in_step_.contains(one.key); };
   if (pushed_in_step_.empty() || std::ranges::any_of(values, again)) {
     pushed_in_step_.clear();
     client_->begin_step();
   }
-  for (const KeyedTensors& one : values) pushed_in_step_.insert(one.key);
+  for (const Pushed& one : values) pushed_in_step_.insert(one.key);
 }
 
-// Compressed values are sent in memory of the client.
-at::Tensor DistStore::memory_for(const Key& key) {
-  const DType dtype = specs_.all().at(key).dtype;
-  if (compression_of(compression_.type, dtype) != Compression::none) return {};
-  return push_memory_->take(key);
+// What a server of this host reads where it is; compressed values are sent in memory of the client.
+PushMemory::Taken DistStore::memory_for(const Pushed& value) {
+  if (compression_of(compression_.type, value.spec.dtype) == Compression::none) {
+    if (auto taken = push_memory_->take(value.key)) return taken;
+  }
+  const std::size_t bytes = value.spec.bytes();
+  const auto memory = std::make_shared_for_overwrite<std::byte[]>(bytes);
+  return {{memory.get(), bytes}, memory};
 }
 
-DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values, int priority,
+DistStore::Pushes DistStore::begin_push(const std::vector<Pushed>& values, int priority,
                                         bool want_values) {
   check_takes_part();
   note_step(values);
   Pushes pushes;
-  for (const auto& [key, tensors] : with_keys_once(values)) {
+  for (const Pushed& each : values) {
+    const Key& key = each.key;
     Value& value = values_.at(key);
     reap(value);
     while (value.pushes.size() >= most_pushes_under_way) {
@@ -197,13 +181,14 @@ DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values,
     auto push = std::make_shared<PushUnderWay>();
     push->key = key;
     push->step = value.next_step++;
-    push->memory = sum_of(tensors, memory_for(key));
+    push->memory = memory_for(each);
+    each.write(push->memory.bytes);
     push->wants_value = want_values;
     kvclient::PushTerms terms;
     terms.step = push->step;
     terms.wants_value = want_values;
     terms.optimizer = encoded_optimizer_;
-    push->ticket = client_->push(key, const_bytes_of(push->memory), std::move(terms), priority);
+    push->ticket = client_->push(key, push->memory.bytes, std::move(terms), priority);
     value.pushes.push_back(push);
     pushes.push_back(std::move(push));
     clock_ = std::max(clock_, value.next_step);
@@ -212,43 +197,26 @@ DistStore::Pushes DistStore::begin_push(const std::vector<KeyedTensors>& values,
   return pushes;
 }
 
-std::unique_ptr<Call> DistStore::push(const std::vector<KeyedTensors>& values, int priority) {
+std::unique_ptr<Call> DistStore::push(const std::vector<Pushed>& values, int priority) {
   check_push(values);
   return std::make_unique<DistPush>(*this, begin_push(values, priority, /*want_values=*/false));
 }
 
-std::unique_ptr<Call> DistStore::pull(const std::vector<KeyedTensors>& outs, int priority) {
-  specs_.check_pull(outs);
+std::unique_ptr<Call> DistStore::pull(const std::vector<Wanted>& wanted, int priority) {
+  check_pull(wanted);
   check_takes_part();
-  for (const KeyedTensors& one : outs) reap(values_.at(one.key));
-  return std::make_unique<DistPull>(*this, outs, priority, Pushes{});
+  for (const Wanted& one : wanted) reap(values_.at(one.key));
+  return std::make_unique<DistPull>(*this, wanted, priority, Pushes{});
 }
 
-std::unique_ptr<Call> DistStore::pushpull(const std::vector<KeyedTensors>& values,
-                                          const std::vector<KeyedTensors>& outs, int priority) {
-  specs_.check_pull(outs);
+std::unique_ptr<Call> DistStore::pushpull(const std::vector<Pushed>& values,
+                                          const std::vector<Wanted>& wanted, int priority) {
+  check_pull(wanted);
   check_push(values);
   // With merged pushes the value comes with the answer. Otherwise it may have to wait for others.
   Pushes pushes = begin_push(values, priority, rules_.merged);
   if (!rules_.merged) pushes.clear();
-  return std::make_unique<DistPull>(*this, outs, priority, std::move(pushes));
-}
-
-at::Tensor DistStore::row_sparse_pull(const Key& key, const at::Tensor& row_ids, int priority) {
-  specs_.check_rows(key, row_ids);
-  const ValueSpec& spec = specs_.all().at(key);
-  std::vector<std::int64_t> sizes;
-  for (const std::uint64_t extent : spec.shape) sizes.push_back(static_cast<std::int64_t>(extent));
-  const at::Tensor whole = at::empty(sizes, at::TensorOptions(to_scalar_type(spec.dtype)));
-  pull({{key, {whole}}}, priority)->wait();
-  return rows_of(whole, row_ids);
-}
-
-void DistStore::set_updater(Updater) {
-  throw KVStoreError(
-      "type " + std::string(type()) +
-      " cannot run an updater of a program: no code is sent to servers. Use set_optimizer, or "
-      "pull the sums and update them here (kvstore.type dist_sync)");
+  return std::make_unique<DistPull>(*this, wanted, priority, std::move(pushes));
 }
 
 void DistStore::set_optimizer(const OptimizerOptions& options) {

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "adapters/kvstore/store.h"
+#include "dpwa/kvstore/saved_states.h"
 #include "dpwa/kvstore/values.h"
 
 namespace dpwa::kvstore {
@@ -24,14 +24,14 @@ class KeySpecs {
   // Such as "push of key 'w', worker w1": the beginning of a message.
   std::string call_of(std::string_view operation, const Key& key) const;
 
-  // The types and shapes of values that may be initialised together, in their order.
-  std::vector<ValueSpec> check_new(const std::vector<KeyedTensors>& values) const;
+  using KeyedSpecs = std::vector<std::pair<Key, ValueSpec>>;
+  // Whether these values may be initialised together.
+  void check_new(const KeyedSpecs& values) const;
   const ValueSpec& at(const Key& key, const std::string& what) const;
-  void check(const KeyedTensors& one, std::string_view operation) const;
-  // Tensors that can be filled.
-  void check_pull(const std::vector<KeyedTensors>& outs) const;
-  // Rows of a value: integers of one dimension, in its range.
-  void check_rows(const Key& key, const at::Tensor& row_ids) const;
+  // Of a value that is pushed, or of one that is to be filled.
+  void check(const Key& key, const ValueSpec& spec, std::string_view operation) const;
+  // Rows `lowest` to `highest` of a value.
+  void check_rows(const Key& key, std::int64_t lowest, std::int64_t highest) const;
 
   void add(const Key& key, ValueSpec spec) { specs_.emplace(key, std::move(spec)); }
   const std::map<Key, ValueSpec>& all() const { return specs_; }
@@ -48,10 +48,8 @@ class KeySpecs {
 OptimizerOptions options_to_load(const std::optional<OptimizerOptions>& options,
                                  const SavedStates& states);
 
-// Every key once, in the order of the call, with the values of a repeated one together.
-std::vector<KeyedTensors> with_keys_once(const std::vector<KeyedTensors>& values);
-
-// The rows of a value, after check_rows(): each once and in order.
-at::Tensor rows_of(const at::Tensor& value, const at::Tensor& row_ids);
+// The end of a KVStoreError: the states of a key do not belong to the optimizer that would be
+// saved.
+inline constexpr auto last_by_another = ": its last update was by another optimizer";
 
 }  // namespace dpwa::kvstore

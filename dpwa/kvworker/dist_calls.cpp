@@ -1,13 +1,10 @@
-#include "adapters/kvstore/dist_store.h"
-
-#include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-
+// The calls of DistStore that are under way, and their waits.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
-#include "adapters/common/tensor_bytes.h"
-#include "dpwa/kvworker/worker_model.h"
+#include "dpwa/kvworker/dist_store.h"
+#include "dpwa/kvworker/error.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
@@ -28,22 +25,12 @@ std::uint64_t updates_of(const Outcome& outcome) {
 
 }  // namespace
 
-bool fill(const std::vector<at::Tensor>& tensors, const Outcome& outcome) {
-  if (tensors.front().numel() == 0) return true;  // its one slice comes without bytes
-  const at::NoGradGuard no_grad;
-  at::Tensor first = tensors.front();
-  const bool in_place = first.is_cpu() && first.is_contiguous();
-  at::Tensor host =
-      in_place ? first : at::empty(first.sizes(), at::TensorOptions(first.scalar_type()));
-  if (!copy_slices(outcome.values, bytes_of(host))) return false;
-  for (std::size_t i = in_place ? 1 : 0; i < tensors.size(); ++i) {
-    at::Tensor each = tensors[i];
-    each.copy_(host);
-  }
-  return true;
-}
-
 // --- of the store
+
+TimePoint DistStore::next_look() const {
+  if (broken_off_) throw KVStoreError("worker " + config_.self + ": the wait was interrupted");
+  return SteadyClock::now() + between_looks;
+}
 
 void DistStore::computes(bool computes) {
   client_->at(clock_, !computes);
@@ -54,7 +41,7 @@ Outcome DistStore::wait(Ticket ticket, const std::string& what) {
   if (!outcome) {
     const TimePoint began = SteadyClock::now();
     computes(false);
-    while (!(outcome = client_->wait(ticket, SteadyClock::now() + between_looks))) {
+    while (!(outcome = client_->wait(ticket, next_look()))) {
       if (!client_->takes_part()) take_part_again();
       wait_log_->look(began, what, SteadyClock::now());
     }
@@ -66,7 +53,7 @@ Outcome DistStore::wait(Ticket ticket, const std::string& what) {
 
 bool DistStore::join_until(TimePoint until) {
   const TimePoint began = SteadyClock::now();
-  while (!client_->wait_joined(std::min<TimePoint>(until, SteadyClock::now() + between_looks))) {
+  while (!client_->wait_joined(std::min<TimePoint>(until, next_look()))) {
     const auto refusal = client_->refusal();
     if (refusal && refusal->is_for_good(config_.kvstore.lost_after))
       throw KVStoreError("worker " + config_.self + " is not admitted: " + refusal->problem);
@@ -100,8 +87,7 @@ void DistStore::take_part_again() {
       for (const auto& push : value.pushes) look_at(*push);
       const Ticket ticket = client_->pull(key, 0, 0, any_version);
       std::optional<Outcome> outcome;
-      while (!outcome && client_->takes_part())
-        outcome = client_->wait(ticket, SteadyClock::now() + between_looks);
+      while (!outcome && client_->takes_part()) outcome = client_->wait(ticket, next_look());
       if (!outcome) abandoned_.push_back(ticket);
       aligned = outcome && !outcome->left_out;
       if (!aligned) break;
@@ -142,7 +128,7 @@ void DistStore::end(PushUnderWay& push, Outcome outcome) {
   // A refused push does not count as a step.
   if (refused && value.next_step == push.step + 1) value.next_step = push.step;
   push.outcome = std::move(outcome);
-  push.memory.reset();
+  push.memory = {};
 }
 
 bool DistStore::look_at(PushUnderWay& push) {
@@ -185,22 +171,22 @@ void DistStore::finish_pushes() {
   }
 }
 
-std::uint64_t DistStore::pull_one(const KeyedTensors& out, int priority,
+std::uint64_t DistStore::pull_one(const Wanted& wanted, int priority,
                                   std::optional<Ticket> ticket) {
-  Value& value = values_.at(out.key);
+  Value& value = values_.at(wanted.key);
   const auto give_up = [&] { abandoned_.push_back(*ticket); };
   for (;; ticket.reset()) {
     check_takes_part();
-    if (!ticket) ticket = client_->pull(out.key, value.next_step, priority);
+    if (!ticket) ticket = client_->pull(wanted.key, value.next_step, priority);
     std::optional<Outcome> outcome = client_->wait(*ticket, SteadyClock::now());
     if (!outcome) computes(false);
     const TimePoint began = SteadyClock::now();
     while (!outcome) {
-      outcome = client_->wait(*ticket, SteadyClock::now() + between_looks);
+      outcome = client_->wait(*ticket, next_look());
       if (outcome) break;
       if (!client_->takes_part()) take_part_again();
       wait_log_->look(began,
-                      "the pull of key " + out.key.text() + " before its step " +
+                      "the pull of key " + wanted.key.text() + " before its step " +
                           std::to_string(value.next_step),
                       SteadyClock::now());
       try {
@@ -217,7 +203,7 @@ std::uint64_t DistStore::pull_one(const KeyedTensors& out, int priority,
       continue;
     }
     if (is_error(outcome->kind)) throw KVStoreError(outcome->problem);
-    if (fill(out.tensors, *outcome)) return updates_of(*outcome);
+    if (wanted.fill(outcome->values)) return updates_of(*outcome);
   }
 }
 
@@ -246,17 +232,17 @@ Versions DistPush::wait() {
   return versions;
 }
 
-DistPull::DistPull(DistStore& store, const std::vector<KeyedTensors>& outs, int priority,
+DistPull::DistPull(DistStore& store, const std::vector<Wanted>& wanted, int priority,
                    const std::vector<std::shared_ptr<PushUnderWay>>& pushes)
     : store_(store), priority_(priority) {
-  for (const KeyedTensors& out : outs) {
+  for (const Wanted& each : wanted) {
     Part part;
-    part.out = out;
-    const auto push = std::ranges::find(pushes, out.key, &PushUnderWay::key);
+    part.wanted = each;
+    const auto push = std::ranges::find(pushes, each.key, &PushUnderWay::key);
     if (push != pushes.end()) {
       part.push = *push;
     } else {
-      part.ticket = store.client_->pull(out.key, store.values_.at(out.key).next_step, priority);
+      part.ticket = store.client_->pull(each.key, store.values_.at(each.key).next_step, priority);
     }
     parts_.push_back(std::move(part));
   }
@@ -288,9 +274,9 @@ void DistPull::wait_for_push(Part& part) {
     throw KVStoreError(problem);
   }
   // A push that did not count comes without the value.
-  part.version = fill(part.out.tensors, outcome)
+  part.version = part.wanted.fill(outcome.values)
                      ? updates_of(outcome)
-                     : store_.pull_one(part.out, priority_, std::nullopt);
+                     : store_.pull_one(part.wanted, priority_, std::nullopt);
 }
 
 Versions DistPull::wait() {
@@ -299,10 +285,10 @@ Versions DistPull::wait() {
     if (!part.version && part.push) {
       wait_for_push(part);
     } else if (!part.version && part.outcome && !part.outcome->left_out &&
-               !is_error(part.outcome->kind) && fill(part.out.tensors, *part.outcome)) {
+               !is_error(part.outcome->kind) && part.wanted.fill(part.outcome->values)) {
       part.version = updates_of(*part.outcome);
     } else if (!part.version) {
-      part.version = store_.pull_one(part.out, priority_, std::exchange(part.ticket, {}));
+      part.version = store_.pull_one(part.wanted, priority_, std::exchange(part.ticket, {}));
     }
     part.outcome.reset();
     versions.push_back(*part.version);

@@ -1,77 +1,109 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "adapters/kvstore/key_specs.h"
-#include "adapters/kvstore/push_memory.h"
-#include "adapters/kvstore/store.h"
 #include "dpwa/config/config.h"
 #include "dpwa/kvclient/store_client.h"
+#include "dpwa/kvstore/compression.h"
+#include "dpwa/kvstore/optimizer.h"
+#include "dpwa/kvstore/saved_states.h"
 #include "dpwa/kvstore/shard_engine.h"
+#include "dpwa/kvworker/call.h"
+#include "dpwa/kvworker/key_specs.h"
+#include "dpwa/kvworker/push_memory.h"
 #include "dpwa/kvworker/wait_log.h"
+#include "dpwa/kvworker/worker_model.h"
 #include "dpwa/log/log.h"
 
 namespace dpwa::kvstore {
+
+// A value for a key, each key once in a call.
+struct First {
+  Key key;
+  ValueSpec spec;
+  std::span<const std::byte> values;
+};
+struct Pushed {
+  Key key;
+  ValueSpec spec;
+  std::function<void(std::span<std::byte> to)> write;
+};
+struct Wanted {
+  Key key;
+  ValueSpec spec;
+  // False: a slice is missing. The value is asked for again then.
+  std::function<bool(const Slices& slices)> fill;
+};
 
 // A push of one key, under way until the servers have acknowledged it.
 struct PushUnderWay {
   Key key;
   std::uint64_t step = 0;
-  at::Tensor memory;  // the memory that is sent; the caller's tensor is free at once
+  PushMemory::Taken memory;  // what is sent
   bool wants_value = false;
   kvclient::Ticket ticket = 0;
   bool confirmed = false;  // the end of its round was asked for
   std::optional<kvclient::Outcome> outcome;
 };
 
-// A worker of the types dist_*: the values lie on the servers (dpwa/kvclient). A push copies its
-// tensors, and returns; each push of a key is the next step of this worker for that key. A pull
-// waits for the pushes that the type asks for, those of this worker among them.
+// The operations of KVStore (adapters/kvstore/kvstore.h) for a worker of the types dist_*: the
+// values lie on the servers. A call that throws KVStoreError has changed nothing. One thread at a
+// time. A push writes its value to memory of its own, and returns; each push of a key is the next
+// step of this worker for that key. A pull waits for the pushes that the type asks for, those of
+// this worker among them.
 //
 // When the others have gone on without this worker because it was silent or hung, it takes part
 // again with the next call. Its pushes in the meantime do not count, and its steps continue from
 // those of the others.
-class DistStore : public Store {
+class DistStore {
  public:
   // Throws KVStoreError when the servers and kvstore.min_workers workers are not there within
   // kvstore.start_wait_ms, and ConfigError for a file that does not fit.
   explicit DistStore(const Config& config);
-  ~DistStore() override;
+  ~DistStore();
 
-  std::string_view type() const override;
+  // Ends the wait of a call, which throws KVStoreError, as does every later one. Any thread.
+  void break_off() { broken_off_ = true; }
+
+  std::string_view type() const;
   // The rank of this worker and the number of workers that take part now, in the order of their
   // names.
-  int rank() const override;
-  int num_workers() const override;
-  int num_dead_node(std::chrono::milliseconds silent_for) const override;
-  std::uint64_t dropped_pushes() override;
-  void barrier() override;
-  void reload_security() override;
+  int rank() const;
+  int num_workers() const;
+  int num_dead_node(std::chrono::milliseconds silent_for) const;
+  std::uint64_t dropped_pushes();
+  void barrier();
+  void reload_security();
 
-  void init(const std::vector<KeyedTensors>& values) override;
-  std::unique_ptr<Call> push(const std::vector<KeyedTensors>& values, int priority) override;
-  std::unique_ptr<Call> pull(const std::vector<KeyedTensors>& outs, int priority) override;
-  std::unique_ptr<Call> pushpull(const std::vector<KeyedTensors>& values,
-                                 const std::vector<KeyedTensors>& outs, int priority) override;
-  at::Tensor row_sparse_pull(const Key& key, const at::Tensor& row_ids, int priority) override;
+  const KeySpecs& specs() const { return specs_; }
+  void init(const std::vector<First>& values);
+  std::unique_ptr<Call> push(const std::vector<Pushed>& values, int priority);
+  std::unique_ptr<Call> pull(const std::vector<Wanted>& wanted, int priority);
+  // Does neither when one of them does not fit.
+  std::unique_ptr<Call> pushpull(const std::vector<Pushed>& values,
+                                 const std::vector<Wanted>& wanted, int priority);
 
-  void set_updater(Updater updater) override;  // throws
-  void set_optimizer(const OptimizerOptions& options) override;
-  void set_compression(const CompressionOptions& options) override;
+  void set_optimizer(const OptimizerOptions& options);
+  void set_compression(const CompressionOptions& options);
 
-  SavedStates states() override;
-  void load(const SavedStates& states) override;
+  // Throws KVStoreError without an optimizer.
+  SavedStates states();
+  // Sets the optimizer of the states when there is none. Throws KVStoreError for another kind of
+  // optimizer and for unknown keys.
+  void load(const SavedStates& states);
 
  private:
   friend class DistPush;
@@ -97,18 +129,19 @@ class DistStore : public Store {
   void finish(const std::shared_ptr<PushUnderWay>& push);
   void finish_pushes();
   void forget_abandoned();
+  TimePoint next_look() const;  // throws after break_off()
   void computes(bool computes);
-  // The value with all pushes of this worker into the tensors. Returns its version.
-  std::uint64_t pull_one(const KeyedTensors& out, int priority,
+  // Fills in the value with all pushes of this worker. Returns its version.
+  std::uint64_t pull_one(const Wanted& wanted, int priority,
                          std::optional<kvclient::Ticket> ticket);
 
-  void check_push(const std::vector<KeyedTensors>& values) const;
-  Pushes begin_push(const std::vector<KeyedTensors>& values, int priority, bool want_values);
-  // For the values of a push; not defined: they go over TCP, from any memory.
-  at::Tensor memory_for(const Key& key);
+  void check_push(const std::vector<Pushed>& values) const;
+  void check_pull(const std::vector<Wanted>& wanted) const;
+  Pushes begin_push(const std::vector<Pushed>& values, int priority, bool want_values);
+  PushMemory::Taken memory_for(const Pushed& value);
   // Called with the keys of each call. The next step of the program begins with the call that
   // pushes one of them again.
-  void note_step(const std::vector<KeyedTensors>& values);
+  void note_step(const std::vector<Pushed>& values);
 
   const Config config_;
   const ShardRules rules_;
@@ -127,6 +160,7 @@ class DistStore : public Store {
   LogLimiter left_out_log_{std::chrono::seconds(1)};
   mutable int rank_ = 0;  // the last known one
   std::vector<kvclient::Ticket> abandoned_;
+  std::atomic<bool> broken_off_ = false;
   std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
   // After client_ was made:
   std::optional<WaitLog> wait_log_;
@@ -146,11 +180,11 @@ class DistPush : public Call {
   std::vector<std::shared_ptr<PushUnderWay>> pushes_;
 };
 
-// A pull that is under way: each value comes with the answer to a push, or is asked for. The
-// tensors are filled by wait().
+// A pull that is under way: each value comes with the answer to a push, or is asked for. It is
+// filled in by wait().
 class DistPull : public Call {
  public:
-  DistPull(DistStore& store, const std::vector<KeyedTensors>& outs, int priority,
+  DistPull(DistStore& store, const std::vector<Wanted>& wanted, int priority,
            const std::vector<std::shared_ptr<PushUnderWay>>& pushes);
   ~DistPull() override;
   DistPull(const DistPull&) = delete;
@@ -160,11 +194,11 @@ class DistPull : public Call {
 
  private:
   struct Part {
-    KeyedTensors out;
+    Wanted wanted;
     std::shared_ptr<PushUnderWay> push;      // whose answer has the value; null: a pull
     std::optional<kvclient::Ticket> ticket;  // of the pull; none: its outcome was taken
     std::optional<kvclient::Outcome> outcome;
-    std::optional<std::uint64_t> version;  // the tensors are filled
+    std::optional<std::uint64_t> version;  // it is filled in
   };
   void wait_for_push(Part& part);
 
@@ -172,9 +206,5 @@ class DistPull : public Call {
   int priority_;
   std::vector<Part> parts_;
 };
-
-// The value of a key, from the slices of an outcome, into each of the tensors. False: a slice is
-// missing.
-bool fill(const std::vector<at::Tensor>& tensors, const kvclient::Outcome& outcome);
 
 }  // namespace dpwa::kvstore

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "dpwa/kvclient/store_client.h"
@@ -18,20 +17,25 @@ namespace dpwa::kvstore {
 // pushes under way at a time, and stays.
 class PushMemory {
  public:
+  struct Taken {
+    std::span<std::byte> bytes{};
+    std::shared_ptr<void> owner{};
+    explicit operator bool() const { return owner != nullptr; }
+  };
+
   explicit PushMemory(kvclient::StoreClient& client) : client_(client) {}
 
   // A key that has been initialised.
   void add(const Key& key, const ValueSpec& spec);
-  // A tensor for the next push of this key, with values of earlier ones. Its memory is free again
-  // when no tensor has it any more. Not defined: no server of this host reads it, or the value is
-  // too small.
-  at::Tensor take(const Key& key);
+  // Memory for the next push of this key, with values of earlier ones. It is free again when its
+  // owner has ended. None: no server of this host reads it, or the value is too small.
+  Taken take(const Key& key);
 
  private:
   struct Buffer {
     AlignedBuffer memory;
     std::byte* data = nullptr;  // in it
-    std::weak_ptr<void> user;   // the tensor that has it
+    std::weak_ptr<void> owner;  // who has it
   };
   struct Value {
     ValueSpec spec;

@@ -1,12 +1,9 @@
-#include "adapters/kvstore/push_memory.h"
-
-#include <ATen/ops/from_blob.h>
+#include "dpwa/kvworker/push_memory.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
-#include "adapters/common/flat_parameters.h"
 #include "dpwa/snapshot/reused_memory.h"
 
 namespace dpwa::kvstore {
@@ -44,23 +41,20 @@ void PushMemory::grow(std::size_t buffers) {
   }
 }
 
-at::Tensor PushMemory::take(const Key& key) {
+PushMemory::Taken PushMemory::take(const Key& key) {
   const auto found = values_.find(key);
   if (found == values_.end() || !client_.uses_memory()) return {};
   Value& value = found->second;
-  const auto is_free = [](const Buffer& buffer) { return buffer.user.expired(); };
+  const auto is_free = [](const Buffer& buffer) { return buffer.owner.expired(); };
   auto buffer = std::ranges::find_if(value.buffers, is_free);
   if (buffer == value.buffers.end()) {
     if (memories_ >= most_memories) return {};
     grow(value.buffers.size() + 1);
     buffer = std::prev(value.buffers.end());
   }
-  auto user = std::make_shared<AlignedBuffer>(buffer->memory);
-  buffer->user = user;
-  std::vector<std::int64_t> sizes(value.spec.shape.begin(), value.spec.shape.end());
-  return at::from_blob(
-      buffer->data, sizes, [user = std::move(user)](void*) {},
-      at::TensorOptions(to_scalar_type(value.spec.dtype)));
+  const auto owner = std::make_shared<AlignedBuffer>(buffer->memory);
+  buffer->owner = owner;
+  return {{buffer->data, value.spec.bytes()}, owner};
 }
 
 }  // namespace dpwa::kvstore
