@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace nb = nanobind;
@@ -18,6 +19,12 @@ Bytes bytes_of(std::shared_ptr<std::byte> memory, std::size_t size) {
   });
   static_cast<void>(owner.release());
   return Bytes(data, {size}, capsule);
+}
+
+DType dtype_named(const std::string& name) {
+  for (int value = 1; value <= static_cast<int>(DType::boolean); ++value)
+    if (name_of(static_cast<DType>(value)) == name) return static_cast<DType>(value);
+  throw std::invalid_argument("tensors of type " + name + " cannot be shared");
 }
 
 nb::dict words_of(const StepReport& report) {
@@ -40,6 +47,7 @@ nb::dict words_of(const StepReport& report) {
   words["same_host"] = report.same_host;
   words["pulls_ok"] = report.pulls_ok;
   words["pulls_failed"] = report.pulls_failed;
+  words["sent"] = report.sent;
   return words;
 }
 
@@ -49,6 +57,7 @@ nb::dict words_of(const FinishReport& report) {
   words["participants"] = report.participants;
   words["distance_to_average"] = report.distance_to_average;
   words["enough"] = report.enough;
+  words["lost_final_model"] = report.lost_final_model;
   return words;
 }
 

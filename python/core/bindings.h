@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "dpwa/rules/step_report.h"
@@ -23,7 +24,12 @@ Bytes bytes_of(std::shared_ptr<std::byte> memory, std::size_t size);
 nanobind::dict words_of(const StepReport& report);
 nanobind::dict words_of(const FinishReport& report);
 
+// Throws std::invalid_argument.
+DType dtype_named(const std::string& name);
+
 void add_collective(nanobind::module_& module);
+void add_kvstore(nanobind::module_& module);
+void add_store(nanobind::module_& module);
 
 // A call of the trainer that may wait for other nodes. Where the program gives up, the node leaves.
 template <class Result>

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/core/asked.h"
 #include "python/core/bindings.h"
 #include "python/core/collective_trainer.h"
 
@@ -22,32 +23,6 @@ namespace dpwa::python {
 namespace {
 
 using Trained = std::shared_ptr<CollectiveTrainer>;
-
-// An object of Python that a call of the node asks, on the thread of the program. It outlives the
-// calls.
-class Asked {
- public:
-  Asked(ProgramThread& program, nb::handle object) : program_(program), object_(object) {}
-
-  nb::handle object() const { return object_; }
-  void use(const std::function<void(nb::handle)>& use) const {
-    program_.ask([&] { use(object_); });
-  }
-  template <class... Arguments>
-  void tell(const char* method, const Arguments&... arguments) const {
-    use([&](nb::handle object) { object.attr(method)(arguments...); });
-  }
-  template <class Result>
-  Result ask(const char* method) const {
-    Result result;
-    use([&](nb::handle object) { result = nb::cast<Result>(object.attr(method)()); });
-    return result;
-  }
-
- private:
-  ProgramThread& program_;
-  const nb::handle object_;
-};
 
 // TorchGradients and ArrayGradients of python/dpwa/gradients.py. Means are taken with the next step
 // of the optimizer, or once the call has returned: each question to the thread of the program costs

@@ -9,6 +9,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,7 @@
 #include "dpwa/config/config.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/node_threads.h"
+#include "dpwa/kvworker/error.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 #include "dpwa/log/log.h"
@@ -30,6 +32,7 @@
 #include "dpwa/snapshot/manifest.h"
 #include "python/core/bindings.h"
 #include "python/core/collective_trainer.h"
+#include "python/core/kvstore_trainer.h"
 #include "python/core/program_thread.h"
 #include "python/core/trainer.h"
 
@@ -43,12 +46,6 @@ using Released = nb::call_guard<nb::gil_scoped_release>;
 using Tensor = std::tuple<std::string, std::string, std::string, std::vector<std::uint64_t>>;
 // The clock, and what the back end keeps beside it.
 using State = std::tuple<double, std::map<std::string, std::uint64_t>>;
-
-DType dtype_named(const std::string& name) {
-  for (int value = 1; value <= static_cast<int>(DType::boolean); ++value)
-    if (name_of(static_cast<DType>(value)) == name) return static_cast<DType>(value);
-  throw std::invalid_argument("tensors of type " + name + " cannot be shared");
-}
 
 BlendRule rule_named(const std::string& name) {
   if (name == "interpolate") return BlendRule::interpolate;
@@ -74,8 +71,7 @@ nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors
     case Backend::kvstore:
       break;
   }
-  fail_at_key(config, "backend",
-              "'kvstore' is not in the Python package; accepted there: gossip, collective, null");
+  return nb::cast(std::make_shared<KvstoreTrainer>(config, std::move(specs), trained));
 }
 
 // Without a name: ranks count the nodes of the file, which has to list them.
@@ -94,6 +90,16 @@ void add_errors(nb::module_& module) {
   static nb::exception<std::logic_error> misuse(module, "UsageError", error.ptr());
   static nb::exception<std::invalid_argument> model(module, "ModelError", error.ptr());
   static nb::exception<ConfigError> config(module, "ConfigError", error.ptr());
+  // A call that the store refuses has changed nothing.
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const KVStoreError& refused) {
+          PyErr_SetString(static_cast<PyObject*>(type), refused.what());
+        }
+      },
+      misuse.ptr());
 }
 
 void add_config(nb::module_& module) {
@@ -198,6 +204,8 @@ NB_MODULE(_core, module) {
   add_config(module);
   add_trainer(module);
   add_collective(module);
+  add_kvstore(module);
+  add_store(module);
   module.def("make_trainer", &make_trainer, nb::arg("config"), nb::arg("tensors"),
              nb::arg("trained"), nb::arg("threads"));
   add_data(module);

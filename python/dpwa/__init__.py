@@ -8,7 +8,7 @@
             loss.backward()
             report = node.step(optimizer, loss)
 
-`attach_arrays` does the same for NumPy and JAX. This version has the back ends `gossip`, `collective` and `null`.
+`attach_arrays` does the same for NumPy and JAX; `KVStore` has the keys of a parameter server.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dpwa._core import ConfigError, Error, ModelError, UsageError, version as __version__
 from dpwa.arrays import ArraysNode, attach_arrays
 from dpwa.checkpoint import load_checkpoint
+from dpwa.kvstore import KVStore
 from dpwa.reports import FinishReport, StepReport
 from dpwa.sampler import Sampler
 from dpwa.torch_node import TorchNode, attach
@@ -23,7 +24,7 @@ from dpwa.torch_node import TorchNode, attach
 if TYPE_CHECKING:
     from dpwa.torch_optimizer import Optimizer
 
-__all__ = ["ArraysNode", "ConfigError", "Error", "FinishReport", "ModelError", "Optimizer", "Sampler", "StepReport",
+__all__ = ["ArraysNode", "ConfigError", "Error", "FinishReport", "KVStore", "ModelError", "Optimizer", "Sampler", "StepReport",
            "TorchNode", "UsageError", "__version__", "attach", "attach_arrays", "load_checkpoint"]  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpwa import _core
-from dpwa.gradients import ArrayGradients, ProgramUpdate
+from dpwa.gradients import ArrayGradients
 from dpwa.node import Node, number
 from dpwa.reports import StepReport
+from dpwa.store_worker import ArrayStoreGradients
 
 
 def attach_arrays(arrays: Mapping[str, Any], file: str | PathLike[str], name: str | None = None, *,
@@ -45,11 +46,15 @@ class ArraysNode(Node):
         self._own = {key: value for key, value in arrays.items() if isinstance(value, np.ndarray)
                      and value.flags.writeable}  # fmt: skip
         self._set(given)
-        self._gradients: ArrayGradients | None = None
-        if self._averages:
-            self._gradients = ArrayGradients(
-                self._core, {key: value for (key, value), is_one in zip(self.values.items(), trained) if is_one}
-            )
+        self._gradients: ArrayGradients | ArrayStoreGradients | None = None
+        averaged = {key: value for (key, value), is_one in zip(self.values.items(), trained) if is_one}
+        if self._together:
+            self._gradients = ArrayGradients(self._core, averaged)
+        elif self._averages:
+            if self._core.updates_on_servers:
+                raise _core.ConfigError(f"{self._config.file}: kvstore.update is 'server', whose optimizers are those of "
+                                        "torch.optim; accepted for arrays: 'worker', or dpwa.KVStore")  # fmt: skip
+            self._gradients = ArrayStoreGradients(self._core, averaged)
 
     def _set(self, values: Mapping[str, Any]) -> None:
         if values.keys() != self.values.keys():
@@ -105,9 +110,12 @@ class ArraysNode(Node):
                                    "step(loss, gradients=..., update=...)")  # fmt: skip
         averaged = self._gradients
         averaged.set(gradients)
-        state = ProgramUpdate(lambda: self._update(update, averaged.means))
+        averaged.prepare()
         with self._waiting():
-            return self._report(self._core.step(state, number(loss), False))
+            state = averaged.update(lambda: self._update(update, averaged.means))
+            report = self._report(self._core.step(state, number(loss), False))
+        self._known = state  # the core may ask it in the next step
+        return report
 
     def _update(self, update: Callable[[Mapping[str, Any]], Mapping[str, Any] | None],
                 gradients: Mapping[str, Any]) -> None:  # fmt: skip

@@ -59,6 +59,14 @@ class TorchGradients:
             self.give(indices, weight)
             self._core.send(indices)
 
+    def optimizer(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any]) -> OptimizerState:
+        return OptimizerState(optimizer, step)
+
+    # The core asks for gradients, and gives the means, by itself.
+    def check(self) -> None: ...
+    def prepare(self) -> None: ...
+    def settle(self, _: Any = None) -> None: ...
+
     # The functions of several tensors take a tenth of the time of one call for each.
     def give(self, indices: Sequence[int], weight: float) -> None:
         import torch
@@ -117,6 +125,12 @@ class ArrayGradients:
             if full is not None:
                 self.give(*full)
                 self._core.send(full[0])
+
+    def update(self, update: Callable[[], None]) -> ProgramUpdate:
+        return ProgramUpdate(update)
+
+    def prepare(self) -> None: ...
+    def settle(self) -> None: ...
 
     def _write(self, index: int, weight: float) -> None:
         place, gradient = self._places[index], np.asarray(self._own[index])

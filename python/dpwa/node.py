@@ -14,6 +14,9 @@ import numpy as np
 from dpwa import _core
 from dpwa.reports import FinishReport, StepReport
 
+# Nodes whose last call goes on, and may read the memory of their gradients.
+GIVEN_UP: list[Any] = []
+
 Tensors = list[tuple[str, str, str, list[int]]]  # name, dtype, rule, shape
 
 
@@ -32,7 +35,8 @@ class Node:
                  tensors: Tensors, trained: list[bool]) -> None:  # fmt: skip
         self._config = _core.load_config(fspath(file), name or "", list(join))
         self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads)
-        self._averages = self._config.backend == "collective"  # gradients, over all nodes
+        self._together = self._config.backend == "collective"  # all nodes make the same steps
+        self._averages = self._together or self._config.backend == "kvstore"  # gradients, over all nodes
         self._phase = "made"
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
@@ -59,8 +63,8 @@ class Node:
         return int(self._config.threads)
 
     def require_same(self, what: str, value: object) -> None:
-        """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on; under
-        collective start() fails on all of them."""
+        """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on; where
+        they step together start() fails."""
         self._must_be("made", "require_same()")
         self._core.require_same(what, str(value))
 
@@ -78,7 +82,7 @@ class Node:
         if not (array.flags.c_contiguous and array.flags.writeable):
             raise _core.UsageError("share() of an array that is not contiguous, or not to be written")
         self._shared = array.reshape(-1).view(np.uint8)  # the core writes into it
-        if self._averages:
+        if self._together:
             self._core.share(f"{array.dtype} [{', '.join(str(size) for size in array.shape)}]", self._shared)
 
     def start(self) -> None:
@@ -128,7 +132,7 @@ class Node:
         """After a step: whether the loop ends now. Under gossip every node decides for itself; where all step together
         and one wants to, all end after the same step, the next one."""
         self._must_run("should_stop()")
-        return bool(self._core.should_stop(wanted)) if self._averages and self._phase != "left" else wanted
+        return bool(self._core.should_stop(wanted)) if self._together and self._phase != "left" else wanted
 
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint, beside those of model and optimizer; torch.distributed.checkpoint takes it as it is."""
@@ -164,6 +168,8 @@ class Node:
             yield
         except BaseException as error:
             self._given_up = self._core.given_up  # after Ctrl-C the call goes on elsewhere, and then leaves
+            if self._given_up:
+                GIVEN_UP.append(self)
             if self._given_up or type(error) is _core.Error:
                 self._phase = "left"
             raise

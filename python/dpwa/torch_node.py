@@ -8,9 +8,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpwa import _core
-from dpwa.gradients import OptimizerState, TorchGradients
+from dpwa.gradients import TorchGradients
 from dpwa.node import Node, Tensors, number
 from dpwa.reports import StepReport
+from dpwa.store_worker import TorchStoreGradients
 
 if TYPE_CHECKING:
     import torch
@@ -77,11 +78,14 @@ class TorchNode(Node):
         self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
         self._names = [full for full, _, _ in listed]
         self._move_in(self._core.memory())
-        self._gradients: TorchGradients | None = None
-        if self._averages:
-            names = [full for full, is_one in zip(self._names, trained) if is_one]
-            parameters = [tensor for tensor, is_one in zip(self._tensors, trained) if is_one]
+        self._gradients: TorchGradients | TorchStoreGradients | None = None
+        names = [full for full, is_one in zip(self._names, trained) if is_one]
+        parameters = [tensor for tensor, is_one in zip(self._tensors, trained) if is_one]
+        if self._together:
             self._gradients = TorchGradients(self._core, names, parameters)
+        elif self._averages:
+            all_parameters = [(full, tensor) for full, tensor, is_parameter in listed if is_parameter]
+            self._gradients = TorchStoreGradients(self._core, names, parameters, all_parameters)
 
     def start(self) -> None:
         import torch
@@ -123,7 +127,8 @@ class TorchNode(Node):
             # Each with a storage of its own: torch.save() refuses one that holds several types.
             own = torch.from_numpy(memory[offset : offset + tensor.numel() * tensor.element_size()])
             flat = own.view(tensor.dtype)
-            if tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
+            # The values of a store are contiguous.
+            if self._config.backend != "kvstore" and tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
                 n, c, h, w = tensor.shape
                 view = flat.view(n, h, w, c).permute(0, 3, 1, 2)
                 reordered.append(name)
@@ -159,6 +164,12 @@ class TorchNode(Node):
 
     def _take_in(self) -> None:
         self._check()
+        if self._gradients and self._phase != "made":
+            self._gradients.check()
+
+    def _give_back(self) -> None:
+        if self._gradients:
+            self._gradients.settle()
 
     def step(self, optimizer: torch.optim.Optimizer, loss: torch.Tensor | float | None = None, *,
              closure: Callable[[], Any] | None = None, scaler: Any = None) -> StepReport:  # fmt: skip
@@ -170,11 +181,11 @@ class TorchNode(Node):
         self._must_run("step()")
         if scaler is not None:
             return self._scaled_step(optimizer, loss, scaler)
-        if self._averages and self._phase != "left":
+        if self._gradients and self._phase != "left":
             if closure is not None:
                 raise _core.UsageError(f"step(closure=...) under backend {self._config.backend}: gradients that the "
                                        "closure computes would stay on this node")  # fmt: skip
-            return self._averaged_step(OptimizerState(optimizer, optimizer.step), loss)
+            return self._averaged_step(self._gradients.optimizer(optimizer, optimizer.step), loss)
         self.update_send(loss)
         if closure is None:
             optimizer.step()
@@ -182,12 +193,24 @@ class TorchNode(Node):
             optimizer.step(closure)
         return self.update_wait()
 
-    def _averaged_step(self, state: OptimizerState, loss: Any, skips: bool = False) -> StepReport:
+    def _averaged_step(self, state: Any, loss: Any, skips: bool = False) -> StepReport:
         self._begin_step("step()")
-        self._check()
+        self._prepare()
         self._phase = "between steps"
         with self._waiting():
-            return self._report(self._core.step(state, number(loss), skips))
+            report = self._report(self._core.step(state, number(loss), skips))
+        self._settle(state)
+        return report
+
+    def _prepare(self) -> None:
+        self._check()
+        if self._gradients:
+            self._gradients.check()
+            self._gradients.prepare()
+
+    def _settle(self, known: Any = None) -> None:
+        if self._gradients:
+            self._gradients.settle(known)
 
     def _scaled_step(self, optimizer: torch.optim.Optimizer, loss: Any, scaler: Any) -> StepReport:
         if self._phase == "between steps":
@@ -198,9 +221,10 @@ class TorchNode(Node):
         skips = any(one.item() for one in found.values())
         runs = self._phase != "left"
         self._skipped += skips and runs
-        if runs and self._averages:
-            report = self._averaged_step(OptimizerState(optimizer, lambda: scaler.step(optimizer)), loss, skips)
-            if skips:
+        if runs and self._gradients:
+            state = self._gradients.optimizer(optimizer, lambda: scaler.step(optimizer))
+            report = self._averaged_step(state, loss, skips)
+            if skips and self._together:
                 scaler.step(optimizer)  # which notes it, and does nothing
             scaler.update()
             return report
@@ -219,9 +243,10 @@ class TorchNode(Node):
         if self._phase == "left":
             return
         self._begin_step("update_send()")
-        self._check()
+        self._prepare()
         with self._waiting():
             self._core.update_send(number(loss))
+        self._settle()
         self._phase = "in a step"
 
     def update_wait(self, loss: torch.Tensor | float | None = None) -> StepReport:
@@ -233,7 +258,10 @@ class TorchNode(Node):
         return self._wait(loss)
 
     def _wait(self, loss: Any) -> StepReport:
-        return self._wait_for(None if loss is None else number(loss))
+        report = self._wait_for(None if loss is None else number(loss))
+        if self._phase != "left":
+            self._settle()
+        return report
 
     def average_gradients(self) -> None:
         """Before clipping: .grad holds the means over all nodes from now on. Without this call step() does it. No
@@ -242,11 +270,28 @@ class TorchNode(Node):
         if self._phase == "left":
             return
         self._must_be("between steps", "average_gradients()")
-        self._check()
+        self._prepare()
         self._phase = "averaged"
         if self._averages:
             with self._waiting():
                 self._core.average_gradients()
+            self._settle()
+
+    def set_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        """Before backward(), after a change of its numbers, such as the learning rate: where servers run the optimizer,
+        gradients then leave during backward(). No effect elsewhere."""
+        self._must_run("set_optimizer()")
+        if isinstance(self._gradients, TorchStoreGradients) and self._phase != "left":
+            self._gradients.tell(optimizer)
+
+    def take_optimizer_state(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Before a checkpoint, between two steps: brings to the optimizer its state where servers run it. False: it
+        could not be had, which is logged; the optimizer has no state then."""
+        self._must_run("take_optimizer_state()")
+        if not isinstance(self._gradients, TorchStoreGradients) or self._phase == "left":
+            return True
+        with self._waiting():
+            return bool(self._core.take_optimizer_state(self._gradients.optimizer(optimizer, optimizer.step)))
 
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:

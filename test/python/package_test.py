@@ -48,11 +48,6 @@ class Core(InFolder):
         with self.assertRaisesRegex(dpwa.ConfigError, "w9"):
             dpwa.attach_arrays({"w": np.zeros(3)}, cluster(self.folder, 1), "w9")
 
-    def test_a_back_end_that_the_package_lacks_is_refused(self) -> None:
-        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {servers: [{name: s1, port: 1}]}")
-        with self.assertRaisesRegex(dpwa.ConfigError, "'kvstore' is not in the Python package; accepted there: gossip"):
-            dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
-
 
 class Arrays(InFolder):
     def test_arrays_of_numpy_are_averaged_in_place(self) -> None:

@@ -1,0 +1,64 @@
+#include "python/core/kvstore_trainer.h"
+
+#include <cmath>
+#include <utility>
+
+#include "dpwa/config/names.h"
+
+namespace dpwa::python {
+namespace {
+
+// What the package has of the back end.
+const Config& checked(const Config& config) {
+  if (!config.join.empty() || config.self_added)
+    fail_at_key(config, "backend",
+                "'" + config.self +
+                    "' joins, which kvstore does not offer; accepted: a node of the file, which "
+                    "may come at any time");
+  if (is_local(config.kvstore.type))
+    fail_at_key(config, "kvstore.type",
+                "'" +
+                    std::string(config::name_in(config::kvstore_type_words, config.kvstore.type)) +
+                    "' is not in the Python package; accepted there: dist_sync, dist_async, "
+                    "dist_ssp");
+  return config;
+}
+
+}  // namespace
+
+KvstoreTrainer::KvstoreTrainer(const Config& config, std::vector<TensorSpec> tensors,
+                               const std::vector<bool>& trained)
+    : Trainer(checked(config), std::move(tensors)) {
+  memory_ = AlignedBuffer(manifest_.total_bytes());
+  own_ = std::make_unique<Own>(config_, manifest_, memory(), trained);
+}
+
+KvstoreTrainer::~KvstoreTrainer() {
+  if (is_forked()) static_cast<void>(own_.release());
+}
+
+kvstore::HostModel& KvstoreTrainer::model() {
+  require_own_process();
+  return own_->model;
+}
+
+kvstore::Worker& KvstoreTrainer::worker() {
+  require_own_process();
+  return own_->worker;
+}
+
+Place KvstoreTrainer::place() const {
+  require_own_process();
+  return own_->worker.place();
+}
+
+StepReport KvstoreTrainer::update_wait(std::optional<double> loss) {
+  return worker().update_wait([loss] { return loss.value_or(std::nan("")); });
+}
+
+ResumeState KvstoreTrainer::resume_state() const {
+  require_own_process();
+  return own_->worker.resume_state();
+}
+
+}  // namespace dpwa::python

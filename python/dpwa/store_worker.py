@@ -1,0 +1,250 @@
+"""A worker of back end kvstore: its gradients, and its optimizer as the servers and other workers need it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpwa import _core
+
+if TYPE_CHECKING:
+    import torch
+
+Words = tuple[str, dict[str, float]]  # the kind of an optimizer, and its numbers by the names of the core
+
+# The numbers of a group of torch, by those names.
+NUMBERS = {
+    "SGD": {"momentum": "momentum", "dampening": "dampening"},
+    "Adam": {"epsilon": "eps", "amsgrad": "amsgrad"},
+    "AdamW": {"epsilon": "eps", "amsgrad": "amsgrad"},
+    "Adagrad": {"rate_decay": "lr_decay", "accumulator": "initial_accumulator_value", "epsilon": "eps"},
+    "RMSprop": {"alpha": "alpha", "epsilon": "eps", "momentum": "momentum", "centered": "centered"},
+}
+
+
+def name_of(optimizer: torch.optim.Optimizer) -> str:
+    """That of a class of torch.optim; one that is derived from it may step otherwise."""
+    import torch
+
+    kind = type(optimizer)
+    known = kind.__name__ in NUMBERS and getattr(torch.optim, kind.__name__) is kind
+    return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def words_of(name: str, group: Mapping[str, Any]) -> Words:
+    if name not in NUMBERS:
+        return name, {}
+    if group.get("maximize"):
+        return f"{name} with maximize", {}
+    kind = name.lower()
+    if name == "SGD" and group["momentum"] != 0:
+        kind = "nesterov" if group["nesterov"] else "momentum"
+    if group.get("decoupled_weight_decay"):
+        kind = "adamw"
+    numbers = {"learning_rate": float(group["lr"]), "weight_decay": float(group["weight_decay"])}
+    numbers.update((own, float(group[key])) for own, key in NUMBERS[name].items())
+    if "betas" in group:
+        numbers["beta1"], numbers["beta2"] = (float(beta) for beta in group["betas"])
+    return kind, numbers
+
+
+def remembered(name: str, group: Mapping[str, Any]) -> list[str]:
+    """What the optimizer keeps of a parameter, in the order of the servers."""
+    if name == "SGD":
+        return ["momentum_buffer"] if group["momentum"] else []
+    if name == "Adagrad":
+        return ["sum"]
+    if name == "RMSprop":
+        return (["square_avg"] + ["grad_avg"] * bool(group["centered"])
+                + ["momentum_buffer"] * (group["momentum"] > 0))  # fmt: skip
+    return ["exp_avg", "exp_avg_sq"] + ["max_exp_avg_sq"] * bool(group["amsgrad"])
+
+
+class StoreOptimizer:
+    """What a step asks of an optimizer of torch. `parameters`: those that are trained."""
+
+    def __init__(self, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor],
+                 step: Callable[[], Any]) -> None:  # fmt: skip
+        self._optimizer, self._parameters, self.step = optimizer, parameters, step
+        self._name = name_of(optimizer)
+
+    def words(self) -> tuple[list[Words], list[int], list[int]]:
+        groups = self._optimizer.param_groups
+        group_of = {id(one): number for number, group in enumerate(groups) for one in group["params"]}
+        return ([words_of(self._name, group) for group in groups],
+                [group_of.get(id(one), -1) for one in self._parameters], list(group_of))  # fmt: skip
+
+    def _kept(self, parameter: torch.Tensor) -> list[str]:
+        return next(remembered(self._name, group) for group in self._optimizer.param_groups
+                    if any(one is parameter for one in group["params"]))  # fmt: skip
+
+    def state(self, trained: int, used: bool) -> tuple[int, bytes, str, int]:
+        """Steps, the arrays one after the other, the type of the parameter, its size."""
+        import torch
+
+        parameter = self._parameters[trained]
+        state = self._optimizer.state.get(parameter, {})
+        keys = self._kept(parameter)
+        steps = int(state["step"]) if "step" in state else int(used if not keys else bool(state))
+        wide = torch.float64 if parameter.dtype is torch.float64 else torch.float32
+        arrays = [torch.zeros_like(parameter) if state.get(key) is None else state[key] for key in keys]
+        content = b"".join(one.detach().to(wide).contiguous().numpy().tobytes() for one in arrays)
+        return steps, content if steps else b"", str(parameter.dtype).removeprefix("torch."), parameter.numel()
+
+    def give(self, trained: int, steps: int, content: bytes) -> None:
+        import torch
+
+        parameter = self._parameters[trained]
+        keys = self._kept(parameter)
+        if not content or not keys:
+            self._optimizer.state.pop(parameter, None)
+            return
+        wide = torch.float64 if parameter.dtype is torch.float64 else torch.float32
+        arrays = torch.frombuffer(bytearray(content), dtype=wide).view(len(keys), *parameter.shape)
+        own: dict[str, Any] = {} if self._name == "SGD" else {"step": torch.tensor(float(steps))}
+        own.update((key, array.to(parameter.dtype, copy=True)) for key, array in zip(keys, arrays))
+        self._optimizer.state[parameter] = own
+
+    def forget(self) -> None:
+        self._optimizer.state.clear()
+
+
+class TorchStoreGradients:
+    """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete."""
+
+    def __init__(self, core: Any, names: Sequence[str], parameters: Sequence[torch.Tensor],
+                 held: Sequence[tuple[str, torch.Tensor]]) -> None:  # fmt: skip
+        self._core, self._names, self._parameters, self._held = core, names, parameters, held
+        import torch
+
+        self._strided = torch.strided
+        self._lent: list[Any] = [None] * len(parameters)  # what the core reads, by index
+        self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
+        self._known: StoreOptimizer | None = None  # of the step before, which the core may ask
+        self._know()
+        for index, parameter in enumerate(parameters):
+            parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+
+    def optimizer(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any]) -> StoreOptimizer:
+        def settled() -> None:
+            self.settle()
+            step()
+
+        return StoreOptimizer(optimizer, self._parameters, settled)
+
+    def tell(self, optimizer: torch.optim.Optimizer) -> None:
+        known = self.optimizer(optimizer, lambda: None)
+        self._core.set_optimizer(known)
+        self._known = known
+
+    def _place(self, index: int) -> int:
+        gradient = self._parameters[index].grad
+        if gradient is not None and not (gradient.layout is self._strided and gradient.is_contiguous()):
+            gradient = gradient.detach().to_dense().contiguous()
+        self._lent[index] = gradient
+        return 0 if gradient is None else int(gradient.data_ptr())
+
+    def _complete(self, index: int, parameter: torch.Tensor) -> None:
+        try:
+            left = self._core.fired(index, self._place(index))
+        except _core.UsageError:
+            self._sent.clear()  # step() takes what has left
+            raise
+        if left:
+            self._sent[index] = (parameter.grad, parameter.grad._version)
+
+    def _know(self) -> None:
+        self._versions = [tensor._version for _, tensor in self._held]
+
+    def check(self) -> None:
+        """What is written where the servers would not hear of it."""
+        if self._core.updates_on_servers:
+            for (name, tensor), version in zip(self._held, self._versions):
+                if tensor._version != version:
+                    raise _core.UsageError(f"the model's tensor '{name}' was written by the program; with kvstore.update "
+                                           "'server' the servers have the weights; accepted: kvstore.update 'worker'")  # fmt: skip
+        for index, (gradient, version) in self._sent.items():
+            now = self._parameters[index].grad
+            if now is not gradient or now._version != version:
+                raise _core.UsageError(f"parameter '{self._names[index]}': its gradient was changed after it had left in "
+                                       "backward(): call average_gradients() first")  # fmt: skip
+
+    def prepare(self) -> None:
+        """Before the core takes the gradients of a step."""
+        self._core.set_gradients({index: self._place(index) for index in range(len(self._parameters))
+                                  if index not in self._sent})  # fmt: skip
+
+    def settle(self, known: StoreOptimizer | None = None) -> None:
+        """After that: what has become of them."""
+        self._known = known or self._known
+        are_means, dropped, made = self._core.take_changes()
+        if are_means:
+            for parameter, lent in zip(self._parameters, self._lent):
+                if lent is None or parameter.grad is None or parameter.grad is lent:
+                    continue
+                if parameter.grad.layout is self._strided:
+                    parameter.grad.copy_(lent)
+                else:
+                    parameter.grad = lent
+            for index in made:
+                import torch
+
+                parameter = self._parameters[index]
+                mean = torch.from_numpy(self._core.made(index)).view(parameter.dtype).view(parameter.shape)
+                parameter.grad = mean.clone()
+            for index in dropped:
+                self._parameters[index].grad = None
+        self._sent.clear()
+        self._know()
+
+
+class ArrayStoreGradients:
+    """Of arrays: those that the program gives with a step, and their means over the workers."""
+
+    def __init__(self, core: Any, values: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        self._core, self._names, self._values = core, list(values), list(values.values())
+        self._lent: dict[int, np.ndarray[Any, Any]] = {}
+        self.means: dict[str, np.ndarray[Any, Any]] = {}
+
+    def set(self, gradients: Mapping[str, Any]) -> None:
+        self._lent = {}
+        for name, gradient in gradients.items():
+            if name not in self._names:
+                raise _core.UsageError(f"gradient of '{name}'; accepted: {', '.join(self._names)}")
+            index = self._names.index(name)
+            value, given = self._values[index], np.asarray(gradient)
+            if given.shape != value.shape:
+                raise _core.UsageError(f"the gradient of '{name}' has the shape {given.shape}; accepted: {value.shape}")
+            self._lent[index] = np.array(given, value.dtype, order="C")
+
+    def prepare(self) -> None:
+        self._core.set_gradients({index: self._lent[index].ctypes.data if index in self._lent else 0
+                                  for index in range(len(self._names))})  # fmt: skip
+
+    def settle(self) -> None:
+        _, dropped, made = self._core.take_changes()
+        means = {index: gradient for index, gradient in self._lent.items() if index not in dropped}
+        for index in made:
+            value = self._values[index]
+            means[index] = self._core.made(index).view(value.dtype).reshape(value.shape).copy()
+        self.means = {self._names[index]: mean for index, mean in means.items()}
+
+    def update(self, update: Callable[[], None]) -> StoreUpdate:
+        def settled() -> None:
+            self.settle()
+            update()
+
+        return StoreUpdate(settled, len(self._names))
+
+
+class StoreUpdate:
+    """The update that a program with arrays makes by itself, in place of an optimizer."""
+
+    def __init__(self, step: Callable[[], None], trained: int) -> None:
+        self.step, self._trained = step, trained
+
+    def words(self) -> tuple[list[Words], list[int], list[int]]:
+        return [("an update by the program", {})], [0] * self._trained, list(range(1, self._trained + 1))

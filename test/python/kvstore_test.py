@@ -1,0 +1,463 @@
+"""Back end kvstore in Python, and the class KVStore: equal models, the updates of servers and of workers, and what
+happens to lost processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, cluster
+
+import dpwa
+import numpy as np
+from lib.ports import free_ports
+
+try:
+    import torch
+except ImportError:
+    torch = None  # type: ignore[assignment]
+
+
+class WithServers(InFolder):
+    def start(self, nodes: int, keys: str, servers: int = 1) -> str:
+        """A cluster file with running servers. `keys`: of kvstore."""
+        listed = ", ".join(f"{{name: s{rank + 1}, host: 127.0.0.1, port: {port}}}"
+                           for rank, port in enumerate(free_ports(servers)))  # fmt: skip
+        file = cluster(self.folder, nodes, "backend: kvstore", f"kvstore: {{{keys}, start_wait_ms: {PATIENCE:.0f}s, "
+                       f"servers: [{listed}]}}")  # fmt: skip
+        self.servers = [self.run_server(file, f"s{rank + 1}") for rank in range(servers)]
+        return file
+
+    def run_server(self, file: str, name: str) -> Any:
+        process = subprocess.Popen([CLI, "kvserver", "--config", file, "--name", name], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.terminate)
+        return process
+
+    def interrupted(self, text: str) -> list[str]:
+        """The lines of a program that is interrupted once it has said that it waits."""
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            process.send_signal(signal.SIGINT)
+            said = process.stdout.read().splitlines()
+            self.assertEqual(process.wait(PATIENCE), 0)
+        return said
+
+
+class Store(WithServers):
+    def test_pushes_of_all_workers_add_up(self) -> None:
+        file = self.start(2, "type: dist_sync", servers=2)
+
+        def run(rank: int) -> None:
+            with dpwa.KVStore(file, f"w{rank + 1}") as store:
+                self.assertEqual((store.type, store.rank, store.num_workers), ("dist_sync", rank, 2))
+                store.init(["w", "b"], [np.full((3, 2), 5 * rank, np.float32), np.zeros(())])
+                with self.assertRaisesRegex(dpwa.Error, "push of key 'w'.*float32.2.,.*float32.3,2"):
+                    store.push("w", np.zeros(2, np.float32))
+                with self.assertRaisesRegex(dpwa.Error, "init of key 'w'.* it was initialised before"):
+                    store.init("w", np.zeros((3, 2), np.float32))
+                store.push("w", [np.full((3, 2), 1 + rank, np.float32), np.ones((3, 2), np.float32)])
+                out, other = np.zeros((3, 2), np.float32), np.zeros((2, 3), np.float32).T
+                self.assertEqual(store.pull("w", [out, other]), [1])
+                np.testing.assert_array_equal(out, np.full((3, 2), 5, np.float32))
+                np.testing.assert_array_equal(other, out)
+                store.set_optimizer("momentum", learning_rate=0.5, rescale=1 / store.num_workers)
+                both = np.ones(()), np.ones((3, 2), np.float32)
+                store.pushpull(["b", "w"], list(both))
+                self.assertEqual((float(both[0]), float(both[1][0, 0])), (-0.5, 4.5))
+                rows, values = store.row_sparse_pull("w", np.array([2, 0, 2]))
+                np.testing.assert_array_equal(rows, [0, 2])
+                np.testing.assert_array_equal(values, np.full((2, 2), 4.5, np.float32))
+                with self.assertRaisesRegex(dpwa.Error, "rows 0 to 3 of 3"):
+                    store.row_sparse_pull("w", [0, 3])
+                store.barrier()
+                if rank == 0:
+                    path = Path(self.folder, "states")
+                    store.save_optimizer_states(path)
+                    store.load_optimizer_states(path)
+                    path.write_bytes(b"x")
+                    with self.assertRaisesRegex(dpwa.Error, f"{path}: "):
+                        store.load_optimizer_states(path)
+                store.barrier()
+                self.assertEqual((store.dropped_pushes(), store.num_dead_node()), (0, 0))
+
+        all_at_once(lambda: run(0), lambda: run(1))
+
+    def test_pushes_under_dist_async_need_an_optimizer_that_servers_know(self) -> None:
+        file = self.start(1, "type: dist_async")
+        with dpwa.KVStore(file, "w1") as store:
+            store.init(3, np.zeros(4))
+            with self.assertRaisesRegex(dpwa.Error, "type dist_async .* needs an optimizer"):
+                store.push(3, np.ones(4))
+            with self.assertRaisesRegex(dpwa.Error, "lamb.*sgd"):
+                store.set_optimizer("lamb")
+            with self.assertRaisesRegex(dpwa.Error, "no 'rate'; accepted: .*learning_rate"):
+                store.set_optimizer("sgd", rate=1)
+            store.set_optimizer("sgd", learning_rate=1)
+            store.set_gradient_compression({"type": "fp16"})
+            pushed = store.push_async(3, np.ones(4))
+            self.assertEqual(pushed.wait(), [1])
+            self.assertTrue(pushed.done())
+            out = np.zeros(4)
+            self.assertEqual(store.pull_async(3, out).wait(), [1])
+            np.testing.assert_array_equal(out, np.full(4, -1.0))
+            with self.assertRaisesRegex(dpwa.Error, "keys of this store are integers"):
+                store.init("x", np.zeros(4))
+
+    def test_what_needs_no_servers_is_refused_with_the_key(self) -> None:
+        with self.assertRaisesRegex(dpwa.ConfigError, "kvstore.type: .* accepted: dist_sync"):
+            dpwa.KVStore(cluster(self.folder, 1, "backend: kvstore", "kvstore: {type: local_update_cpu}"), "w1")
+
+    def test_ctrl_c_ends_the_wait_for_pushes_of_others(self) -> None:
+        file = self.start(2, "type: dist_sync")
+        text = f"""
+import sys, threading; sys.path.insert(0, {PACKAGE!r})
+import dpwa, numpy
+stores = {{}}
+def make(name): stores[name] = dpwa.KVStore({file!r}, name); stores[name].init("w", numpy.zeros(3))
+other = threading.Thread(target=make, args=("w2",))
+other.start(); make("w1"); other.join()
+try:
+    store = stores["w1"]
+    store.push("w", numpy.ones(3))
+    print("waits", flush=True)
+    store.pull("w", numpy.zeros(3))
+except KeyboardInterrupt: print("interrupted", flush=True)
+try: stores["w1"].pull("w", numpy.zeros(3))
+except dpwa.UsageError as error: print(error, flush=True)
+"""
+        self.assertEqual(self.interrupted(text), ["interrupted", "the store was closed, or one of its calls was interrupted"])
+
+    @unittest.skipIf(torch is None, "needs torch in this Python")
+    def test_tensors_are_values_and_torch_gives_the_optimizer(self) -> None:
+        file = self.start(1, "type: dist_sync")
+        with dpwa.KVStore(file, "w1") as store:
+            weights = [torch.ones(2, 3, dtype=torch.bfloat16), torch.zeros(4)]
+            store.broadcast(["a", "b"], weights, weights)
+            store.set_optimizer(torch.optim.SGD(weights, lr=0.25))
+            sparse = torch.sparse_coo_tensor([[0, 0]], [1.0, 3.0], (4,))
+            store.push(["a", "b"], [[torch.ones(2, 3, dtype=torch.bfloat16)] * 2, sparse])
+            turned = torch.zeros(3, 2, dtype=torch.bfloat16).t()
+            store.pull(["a", "b"], [turned, weights[1]])
+            self.assertTrue(torch.equal(turned, torch.full((2, 3), 0.5, dtype=torch.bfloat16)))
+            self.assertEqual(weights[1].tolist(), [-1, 0, 0, 0])
+            rows, values = store.row_sparse_pull("a", torch.tensor([1]))
+            self.assertEqual((rows.tolist(), values.tolist()), ([1], [[0.5] * 3]))
+            with self.assertRaisesRegex(dpwa.Error, "LBFGS"):
+                store.set_optimizer(torch.optim.LBFGS(weights))
+
+
+class Arrays(WithServers):
+    def test_arrays_take_the_step_of_the_mean_gradient(self) -> None:
+        file = self.start(2, "type: dist_sync, update: worker")
+        own = [{"w": np.full(3, rank, np.float32), "b": np.zeros(2)} for rank in range(2)]
+
+        def run(rank: int) -> Any:
+            arrays = own[rank]
+
+            def update(mean: Any) -> None:
+                for name, gradient in mean.items():
+                    arrays[name] -= gradient
+
+            node = dpwa.attach_arrays(arrays, file, f"w{rank + 1}")
+            with node:
+                node.set_batch_size(3 if rank == 0 else 1)
+                gradients = {"w": np.full(3, 4.0 * rank)}
+                if rank == 0:
+                    gradients["b"] = np.full(2, 8.0)
+                report = node.step(1.0, gradients=gradients, update=update)
+                with self.assertRaisesRegex(dpwa.UsageError, "gradient of 'v'; accepted: w, b"):
+                    node.step(1.0, gradients={"v": 1.0}, update=update)
+            return report
+
+        report, _ = all_at_once(lambda: run(0), lambda: run(1))
+        self.assertEqual((report.outcome, report.participants, report.clock), ("averaged", 2, 1))
+        self.assertGreater(report.sent, 0)
+        for arrays in own:  # from the weights of the first one; a gradient that one lacks counts as zeros
+            np.testing.assert_array_equal(arrays["w"], np.full(3, -1, np.float32))
+            np.testing.assert_array_equal(arrays["b"], np.full(2, -6.0))
+
+    def test_updates_by_servers_are_refused_for_arrays(self) -> None:
+        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {servers: [{name: s1, host: 127.0.0.1, port: 9}]}")
+        with self.assertRaisesRegex(dpwa.ConfigError, "kvstore.update is 'server'.* accepted for arrays: 'worker'"):
+            dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
+
+
+@unittest.skipIf(torch is None, "needs torch in this Python")
+class Torch(WithServers):
+    STEPS = 5
+
+    @staticmethod
+    def model() -> Any:
+        torch.manual_seed(1)
+        nn = torch.nn
+        model = nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+        model.register_parameter("unused", nn.Parameter(torch.ones(5)))
+        return model
+
+    @staticmethod
+    def loss(model: Any, rank: int, step: int) -> Any:
+        generator = torch.Generator().manual_seed(100 * step + rank)
+        x, y = torch.randn(6, 4, generator=generator), torch.randint(3, (6,), generator=generator)
+        return torch.nn.functional.cross_entropy(model(x), y)
+
+    def reference(self, make: Any) -> Any:
+        """The model after the optimizer's steps with the mean of the gradients of two workers."""
+        models = [self.model() for _ in range(2)]
+        optimizers = [make(model.parameters()) for model in models]
+        for step in range(self.STEPS):
+            for rank, model in enumerate(models):
+                model.zero_grad()
+                self.loss(model, rank, step).backward()
+            for one, other in zip(*(model.parameters() for model in models)):
+                if one.grad is not None:
+                    one.grad = other.grad = (one.grad + other.grad) / 2
+            for optimizer in optimizers:
+                optimizer.step()
+        return models[0]
+
+    def train(self, file: str, make: Any, first: int = 0, **more: Any) -> tuple[list[Any], list[Any]]:
+        """Two workers as threads: their models, and the reports of their last steps."""
+        models = [self.model() for _ in range(2)]
+
+        def run(rank: int) -> Any:
+            optimizer = make(models[rank].parameters())
+            with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
+                for step in range(first, self.STEPS):
+                    loss = self.loss(models[rank], rank, step)
+                    optimizer.zero_grad()
+                    loss.backward()
+                    if more.get("clips"):
+                        node.average_gradients()
+                        torch.nn.utils.clip_grad_norm_(models[rank].parameters(), 1e9)
+                    report = node.step(optimizer, loss)
+                if more.get("takes_state"):
+                    self.assertTrue(node.take_optimizer_state(optimizer))
+                    self.assertIn("exp_avg_sq", optimizer.state[models[rank][0].weight])
+            return report
+
+        return models, all_at_once(lambda: run(0), lambda: run(1))
+
+    def assert_close(self, one: Any, other: Any) -> None:
+        for (name, own), its in zip(one.named_parameters(), other.parameters()):
+            torch.testing.assert_close(own, its, rtol=1e-4, atol=1e-6, msg=name)
+
+    def test_servers_make_the_step_of_the_mean_gradient(self) -> None:
+        for name, make, more in (("Adam", lambda all: torch.optim.Adam(all, lr=0.05), {"takes_state": True}),
+                                 ("nesterov", lambda all: torch.optim.SGD(all, lr=0.1, momentum=0.9, nesterov=True),
+                                  {"clips": True})):  # fmt: skip
+            with self.subTest(name):
+                models, reports = self.train(self.start(2, "type: dist_sync, update: server"), make, **more)
+                self.assertEqual([report.outcome for report in reports], ["averaged"] * 2)
+                self.assertEqual((reports[0].participants, reports[0].clock), (2, self.STEPS))
+                for own, its in zip(models[0].state_dict().values(), models[1].state_dict().values()):
+                    self.assertTrue(torch.equal(own, its))
+                self.assert_close(models[0], self.reference(make))
+
+    def test_workers_make_the_step_of_the_mean_gradient_with_any_optimizer(self) -> None:
+        def make(parameters: Any) -> Any:
+            return torch.optim.NAdam(parameters, lr=0.01)
+
+        models, reports = self.train(self.start(2, "type: dist_sync, update: worker"), make)
+        self.assertEqual([report.outcome for report in reports], ["averaged"] * 2)
+        self.assertIsNone(models[0].unused.grad)
+        for own, its in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(own, its))
+        self.assert_close(models[0], self.reference(make))
+
+    def test_workers_that_do_not_step_together_are_updated(self) -> None:
+        for keys in ("type: dist_async", "type: dist_ssp, staleness: 4"):
+            with self.subTest(keys):
+                models, reports = self.train(self.start(2, keys), lambda all: torch.optim.SGD(all, lr=0.01))
+                self.assertEqual([report.outcome for report in reports], ["updated"] * 2)
+                for own, its in zip(models[0].parameters(), models[1].parameters()):
+                    self.assertTrue(torch.equal(own, its))  # the final ones
+                    self.assertTrue(torch.isfinite(own).all())
+
+    def test_a_worker_that_comes_later_takes_weights_and_state_of_another(self) -> None:
+        file = self.start(2, "type: dist_sync, update: worker, min_workers: 1")
+        models = [self.model() for _ in range(2)]
+        optimizers = [torch.optim.AdamW(model.parameters(), lr=0.05) for model in models]
+        nodes = [dpwa.attach(model, file, f"w{rank + 1}") for rank, model in enumerate(models)]
+
+        def step(rank: int, number: int) -> Any:
+            optimizers[rank].zero_grad()
+            loss = self.loss(models[rank], rank, number)
+            loss.backward()
+            return nodes[rank].step(optimizers[rank], loss)
+
+        nodes[0].start()
+        for number in range(3):
+            self.assertEqual(step(0, number).clock, number + 1)
+        came = []
+
+        def come() -> None:
+            nodes[1].start()
+            came.append(nodes[1].state_dict()["clock"])
+            while step(1, 0).clock < came[0] + 3: ...
+
+        def go_on() -> None:
+            while not came or nodes[0].state_dict()["clock"] < came[0] + 3:
+                step(0, 0)
+
+        all_at_once(go_on, come)
+        self.assertGreaterEqual(came[0], 3)
+        for own, its in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(own, its))
+        self.assertEqual(optimizers[1].state[models[1][0].weight]["step"], came[0] + 3)
+        all_at_once(nodes[0].finish, nodes[1].finish)
+
+    def test_what_does_not_fit_is_one_line(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
+        model = self.model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        node = dpwa.attach(model, file, "w1")
+        node.start()
+        self.loss(model, 0, 0).backward()
+        with self.assertRaisesRegex(dpwa.UsageError, "closure"):
+            node.step(optimizer, closure=lambda: None)
+        with self.assertRaisesRegex(dpwa.UsageError, "NAdam.*accepted: one of these, or kvstore.update: worker"):
+            node.step(torch.optim.NAdam(model.parameters()))
+        self.assertEqual(node.step(optimizer).clock, 1)
+        node.leave()
+
+    def test_gradients_that_are_not_finite_do_not_count(self) -> None:
+        for update in ("server", "worker"):
+            with self.subTest(update):
+                file = self.start(1, f"type: dist_sync, update: {update}, min_workers: 1")
+                model = torch.nn.Linear(3, 2)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+                with dpwa.attach(model, file, "w1") as node:
+                    before = model.weight.detach().clone()
+                    (model(torch.full((1, 3), float("nan")))).sum().backward()
+                    report = node.step(optimizer)
+                    self.assertEqual((report.outcome, report.refused), ("rejected", 1))
+                    self.assertTrue(torch.equal(before, model.weight))
+
+    def test_a_program_that_writes_weights_or_gradients_that_have_left_is_refused(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        node = dpwa.attach(model, file, "w1")
+        node.start()
+
+        def backward() -> None:
+            optimizer.zero_grad()
+            node.set_optimizer(optimizer)
+            model(torch.ones(1, 3)).sum().backward()
+
+        backward()
+        node.step(optimizer)
+        backward()
+        with self.assertRaisesRegex(dpwa.UsageError, "a second backward pass"):
+            model(torch.ones(1, 3)).sum().backward()
+        node.step(optimizer)
+        backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+        with self.assertRaisesRegex(dpwa.UsageError, "parameter '.*': its gradient was changed after it had left"):
+            node.step(optimizer)
+        node.leave()
+        file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
+        node = dpwa.attach(model, file, "w1")
+        node.start()
+        with torch.no_grad():
+            model.bias.zero_()
+        with self.assertRaisesRegex(dpwa.UsageError, "tensor 'bias' was written by the program"):
+            node.step(optimizer)
+        node.leave()
+
+    def test_a_worker_with_another_model_ends_with_one_line(self) -> None:
+        file = self.start(2, "type: dist_sync, min_workers: 1")
+        one, other = torch.nn.Linear(3, 2), torch.nn.Linear(4, 2)
+        with dpwa.attach(one, file, "w1"):
+            with self.assertRaisesRegex(dpwa.Error, "node 'w2' has another model than the run: key 1 is 'weight'.*2,4.*2,3"):
+                dpwa.attach(other, file, "w2").start()
+
+    def test_ctrl_c_ends_the_wait_for_a_server_that_was_killed(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
+        text = f"""
+import sys; sys.path.insert(0, {PACKAGE!r})
+import dpwa, os, signal, torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+node = dpwa.attach(model, {file!r}, "w1")
+node.start()
+os.kill({self.servers[0].pid}, signal.SIGKILL)
+model(torch.ones(1, 3)).sum().backward()
+try:
+    print("waits", flush=True)
+    node.step(optimizer)
+except KeyboardInterrupt: print("interrupted", flush=True)
+node.leave()
+print(node.step(optimizer).outcome, flush=True)
+"""
+        self.assertEqual(self.interrupted(text), ["interrupted", "skipped"])
+
+    def test_the_others_go_on_after_a_worker_was_killed(self) -> None:
+        file = self.start(2, "type: dist_sync, update: server, lost_after_ms: 500")
+        text = f"""
+import sys; sys.path.insert(0, {PACKAGE!r})
+import dpwa, os, signal, torch
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+node = dpwa.attach(model, {file!r}, "w2")
+node.start()
+while True:
+    optimizer.zero_grad()
+    model(torch.ones(1, 3)).sum().backward()
+    if node.step(optimizer).clock == 2: os.kill(os.getpid(), signal.SIGKILL)
+"""
+        other = subprocess.Popen([sys.executable, "-c", text])
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with dpwa.attach(model, file, "w1") as node:
+            while True:
+                optimizer.zero_grad()
+                model(torch.ones(1, 3)).sum().backward()
+                report = node.step(optimizer)
+                if report.clock > 2 and report.participants == 1:
+                    break
+        self.assertEqual(other.wait(PATIENCE), -signal.SIGKILL)
+        self.assertEqual(node.finish().participants, 1)
+
+    @unittest.skipUnless(EMBEDDED, "needs the C++ example")
+    def test_workers_in_cpp_and_in_python_train_one_model(self) -> None:
+        class Net(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.hidden, self.scores = torch.nn.Linear(2, 32), torch.nn.Linear(32, 2)
+
+            def forward(self, x: Any) -> Any:
+                return torch.log_softmax(self.scores(torch.relu(self.hidden(x))), 1)
+
+        for update in ("server", "worker"):
+            with self.subTest(update):
+                file = self.start(2, f"type: dist_sync, update: {update}")
+                model = Net()
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+                together = 0
+                with subprocess.Popen([EMBEDDED, file, "w1"], stdout=subprocess.PIPE, text=True) as other:
+                    with dpwa.attach(model, file, "w2") as node:
+                        for _ in range(20):
+                            data = torch.rand(32, 2) * 2 - 1
+                            loss = torch.nn.functional.nll_loss(model(data), (data.square().sum(1) < 0.6).long())
+                            optimizer.zero_grad()
+                            loss.backward()
+                            node.average_gradients()  # as the program in C++ does
+                            together += node.step(optimizer, loss).participants == 2
+                    said = other.communicate(timeout=PATIENCE)[0]
+                self.assertEqual((other.returncode, together), (0, 20))
+                self.assertIn("accuracy", said)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    unittest.main()
