@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,8 @@ from dpwa.store_worker import TorchStoreGradients
 if TYPE_CHECKING:
     import torch
 
+EXISTS = partial(operator.is_not, None)
+TYPE_OF = operator.attrgetter("dtype", "shape")
 AGAIN = "; call attach() once the model has its layers, device and dtype, what is not to be trained is frozen, and its "
 AGAIN += "checkpoint is loaded"
 
@@ -138,26 +142,29 @@ class TorchNode(Node):
             tensor.data = view
         if reordered:
             self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
+        self._place_of = torch.Tensor.data_ptr
         self._places = [tensor.data_ptr() for tensor in self._tensors]
-        self._types = [(tensor.dtype, tensor.shape) for tensor in self._tensors]
+        self._types = [TYPE_OF(tensor) for tensor in self._tensors]
         self._held = list(self._registered())
 
     def _registered(self) -> Iterator[torch.Tensor]:
         for module in self._model.modules():
             for own in (module._parameters, module._buffers):
-                yield from (tensor for tensor in own.values() if tensor is not None)
+                yield from filter(EXISTS, own.values())
 
     def _check(self) -> None:
-        """What would silently train apart from the memory that is exchanged."""
-        for i, tensor in enumerate(self._tensors):
-            if tensor.data_ptr() != self._places[i] or (tensor.dtype, tensor.shape) != self._types[i]:
-                raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
+        """What would silently train apart from the memory that is exchanged. In every step: loops run in C."""
+        tensors = self._tensors
+        if list(map(self._place_of, tensors)) != self._places or list(map(TYPE_OF, tensors)) != self._types:
+            for i, tensor in enumerate(tensors):
+                if tensor.data_ptr() != self._places[i] or TYPE_OF(tensor) != self._types[i]:
+                    raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
         now = list(self._registered())
         if len(now) != len(self._held):
             raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
-        for before, tensor in zip(self._held, now):
-            if tensor is not before:
-                raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(before)}'{AGAIN}")
+        if not all(map(operator.is_, self._held, now)):
+            other = next(before for before, tensor in zip(self._held, now) if tensor is not before)
+            raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(other)}'{AGAIN}")
 
     def _name_of(self, held: torch.Tensor) -> str:
         return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")
