@@ -131,6 +131,7 @@ try:
     print("waits", flush=True)
     store.pull("w", numpy.zeros(3))
 except KeyboardInterrupt: print("interrupted", flush=True)
+stores["w1"].close()  # the signal may have come before the call
 try: stores["w1"].pull("w", numpy.zeros(3))
 except dpwa.UsageError as error: print(error, flush=True)
 """
