@@ -8,6 +8,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/base/trace.h"
+#include "dpwa/snapshot/reused_memory.h"  // of the body of a frame
 #include "dpwa/wire/messages.h"
 
 namespace dpwa {

@@ -106,13 +106,16 @@ CliResult check_as(const std::string& name, const std::string& text) {
 }  // namespace
 
 TEST_CASE("config check takes the name of a server and says where it listens") {
-  const ScopedVariable port("DPWA_PORT", "25000");  // of a node
-  const CliResult result = check_as("s2", file_with_servers());
-  CHECK(result.exit_code == 0);
-  CHECK(result.err ==
-        "ok: c.yaml: cluster dpwa, 2 nodes; server s2 listens on 127.0.0.1 port 24101\n");
-  CHECK(result.out.starts_with("cluster: dpwa\n"));
-  CHECK_FALSE(test::has(result.out, "25000"));
+  const auto listens = [](const std::string& port) {
+    const CliResult result = check_as("s2", file_with_servers());
+    CHECK(result.exit_code == 0);
+    CHECK(result.err ==
+          "ok: c.yaml: cluster dpwa, 2 nodes; server s2 listens on 127.0.0.1 port " + port + "\n");
+    CHECK(result.out.starts_with("cluster: dpwa\n"));
+  };
+  listens("24101");
+  const ScopedVariable port("DPWA_PORT", "25000");
+  listens("25000");
 }
 
 TEST_CASE("config check as a server refuses what the server would refuse") {
