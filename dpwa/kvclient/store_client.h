@@ -62,7 +62,7 @@ struct PushTerms {
 // The requests of one worker to all servers of the store, on a thread of its own that blocks all
 // signals: a WorkerEngine and a link to each server. Calls begin work and return at once, in the
 // order of the calls; wait() gives the outcome. Used by one thread, the training thread.
-class StoreClient : private LinkEvents {
+class StoreClient final : private LinkEvents {
  public:
   explicit StoreClient(StoreClientOptions options);
   // Ends all connections. After it no lent memory is read.
