@@ -46,6 +46,14 @@ at::Tensor room_for_mean(const at::Tensor& parameter) {
   return gradient.detach();
 }
 
+// Whether the event has come; waits for it if asked to.
+Came once(c10::Event event) {
+  return [done = std::make_shared<c10::Event>(std::move(event))](bool waits) {
+    if (waits) done->synchronize();
+    return waits || done->query();
+  };
+}
+
 }  // namespace
 
 TorchModel::TorchModel(torch::nn::Module& module) : flat_(module) {
@@ -101,11 +109,7 @@ Lent TorchModel::lend(std::size_t index, const at::Tensor& values) {
   const at::Tensor dense = dense_on(values, device());
   if (!copies_) return lent_of_host(dense);
   Lent lent{places_[index], std::make_shared<const at::Tensor>(dense)};
-  const auto done = std::make_shared<c10::Event>(copies_->out(dense, places_[index]));
-  lent.came = [done](bool waits) {
-    if (waits) done->synchronize();
-    return waits || done->query();
-  };
+  lent.came = once(copies_->out(dense, places_[index]));
   return lent;
 }
 
@@ -176,12 +180,9 @@ Came TorchModel::copy_gradient(std::size_t trained, std::span<std::byte> to) {
   if (copies_) {
     const at::Tensor dense =
         dense_on(gradient.defined() ? gradient : at::zeros_like(trained_[trained]), device());
-    const auto done = std::make_shared<c10::Event>(copies_->out(dense, to));
+    Came came = once(copies_->out(dense, to));
     copies_->keep(dense);
-    return [done](bool waits) {
-      if (waits) done->synchronize();
-      return waits || done->query();
-    };
+    return came;
   }
   if (to.empty()) return {};
   if (!gradient.defined()) {

@@ -13,7 +13,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, cluster
+from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, cluster, embedded_net
 
 import dpwa
 import numpy as np
@@ -431,18 +431,10 @@ while True:
 
     @unittest.skipUnless(EMBEDDED, "needs the C++ example")
     def test_workers_in_cpp_and_in_python_train_one_model(self) -> None:
-        class Net(torch.nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.hidden, self.scores = torch.nn.Linear(2, 32), torch.nn.Linear(32, 2)
-
-            def forward(self, x: Any) -> Any:
-                return torch.log_softmax(self.scores(torch.relu(self.hidden(x))), 1)
-
         for update in ("server", "worker"):
             with self.subTest(update):
                 file = self.start(2, f"type: dist_sync, update: {update}")
-                model = Net()
+                model = embedded_net()
                 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
                 together = 0
                 with subprocess.Popen([EMBEDDED, file, "w1"], stdout=subprocess.PIPE, text=True) as other:

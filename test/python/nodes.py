@@ -31,6 +31,21 @@ def cluster(folder: str, nodes: int, *more: str) -> str:
     return str(path)
 
 
+def embedded_net() -> Any:
+    """The model of the example in C++, examples/embed/embedded.cpp."""
+    import torch
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.hidden, self.scores = torch.nn.Linear(2, 32), torch.nn.Linear(32, 2)
+
+        def forward(self, x: Any) -> Any:
+            return torch.log_softmax(self.scores(torch.relu(self.hidden(x))), 1)
+
+    return Net()
+
+
 def all_at_once(*bodies: Callable[[], Any]) -> list[Any]:
     """Each on a thread of its own. Raises what the first one raised."""
     results: list[Any] = [None] * len(bodies)
