@@ -10,6 +10,7 @@
 #include "adapters/common/pinned_memory.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/log/log.h"
+#include "dpwa/snapshot/page_lock.h"
 
 namespace dpwa {
 

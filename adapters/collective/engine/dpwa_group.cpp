@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "adapters/common/pinned_memory.h"
+#include "dpwa/snapshot/page_lock.h"
 
 namespace dpwa::collective {
 namespace {

@@ -1,11 +1,12 @@
-#include "adapters/common/pinned_memory.h"
+#include "dpwa/snapshot/page_lock.h"
+
+#include <doctest/doctest.h>
 
 #include <cstddef>
 #include <string>
 #include <utility>
 
 #include "dpwa/snapshot/memory_file.h"
-#include "test/adapters/doctest_with_torch.h"
 
 namespace dpwa {
 namespace {
