@@ -18,7 +18,7 @@ namespace dpwa {
 
 CollectiveAdapter::CollectiveAdapter(const Config& config, torch::nn::Module& model)
     : config_(config),
-      flat_(model, FlatParameters::Strides::kept),
+      flat_(model),
       losses_(flat_.device()),
       replica_(config_.collective, model, flat_) {
   if (!config_.join.empty() || config_.self_added)

@@ -167,8 +167,7 @@ at::Tensor carve(const at::Tensor& memory, const Region& region) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(torch::nn::Module& module, Strides strides,
-                               const BufferAllocator& host)
+FlatParameters::FlatParameters(torch::nn::Module& module, const BufferAllocator& host)
     : module_(module) {
   const c10::InferenceMode no_inference(false);
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -176,8 +175,7 @@ FlatParameters::FlatParameters(torch::nn::Module& module, Strides strides,
   manifest_ = Manifest(describe(all));
   std::vector<std::string> reordered;
   for (const ModuleTensor& each : all) {
-    formats_.push_back(strides == Strides::kept ? each.tensor.suggest_memory_format()
-                                                : at::MemoryFormat::Contiguous);
+    formats_.push_back(each.tensor.suggest_memory_format());
     if (reorders(each.tensor.sizes(), formats_.back())) reordered.push_back(each.name);
   }
   mark_formats(reordered);

@@ -24,18 +24,16 @@ namespace dpwa {
 // A tensor registered twice (tied weights) is taken once, under its first name. The module must
 // outlive the use of this object and must not be changed afterwards; check() detects that.
 //
-// Tensors lie contiguously. With Strides::kept, those in channels_last order keep it. Their
-// elements then lie in another order in a snapshot: the manifest has a mark that says so, and nodes
-// whose tensors differ in it exchange nothing.
+// Tensors in channels_last order keep it, all others lie contiguously. The elements of the former
+// then lie in another order in a snapshot: the manifest has a mark that says so, and nodes whose
+// tensors differ in it exchange nothing.
 class FlatParameters {
  public:
-  enum class Strides { contiguous, kept };
-
   // Throws std::invalid_argument that names the tensor, and leaves the module as it was: none at
   // all, sparse, complex or quantised ones, more than one device, or two over the same memory.
   // `allocate`: of host memory, zeroed, where the module is there.
   explicit FlatParameters(
-      torch::nn::Module& module, Strides strides = Strides::contiguous,
+      torch::nn::Module& module,
       const BufferAllocator& allocate = [](std::size_t bytes) { return AlignedBuffer(bytes); });
 
   const Manifest& manifest() const { return manifest_; }

@@ -28,8 +28,7 @@ unsigned threads() {
 GossipAdapter::GossipAdapter(Config config, torch::nn::Module& model)
     : config_(std::move(config)),
       model_(model),
-      flat_(model, FlatParameters::Strides::kept,
-            [this](std::size_t bytes) { return allocate(bytes); }),
+      flat_(model, [this](std::size_t bytes) { return allocate(bytes); }),
       losses_(flat_.device()) {
   make_session();
 }

@@ -138,9 +138,9 @@ void give_state(Optimizer& optimizer, const at::Tensor& parameter, const Optimiz
       static_cast<std::size_t>(parameter.numel()) * size_of(computed_in(dtype));
   Remembered all{state.steps(), {}};
   for (std::size_t at = 0; at < state.bytes().size(); at += bytes) {
-    at::Tensor host = at::empty(parameter.sizes(), to_scalar_type(computed_in(dtype)));
+    const at::Tensor host = at::empty(parameter.sizes(), to_scalar_type(computed_in(dtype)));
     std::memcpy(bytes_of(host).data(), state.bytes().data() + at, bytes);
-    all.arrays.push_back(host.to(parameter.device(), parameter.scalar_type()));
+    all.arrays.push_back(at::empty_like(parameter.detach()).copy_(host));
   }
   if (auto fresh = new_state(all, options)) {
     states[key] = std::move(fresh);

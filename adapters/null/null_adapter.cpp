@@ -15,7 +15,7 @@ namespace {
 // a training program without a network.
 class NullAdapter : public Adapter {
  public:
-  explicit NullAdapter(torch::nn::Module& model) : flat_(model, FlatParameters::Strides::kept) {}
+  explicit NullAdapter(torch::nn::Module& model) : flat_(model) {}
 
   void start() override {}
   // Whatever the file lists, there are no other nodes, so all data are those of this one.
