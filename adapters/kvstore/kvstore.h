@@ -110,9 +110,10 @@ class KVStore {
   int num_workers() const;
   // Workers that were left out, and servers that are down or do not answer, for so long.
   int num_dead_node(std::chrono::milliseconds silent_for = std::chrono::minutes(1)) const;
-  // Pushes of this worker that did not count: not finite, dropped, or made while it was left out. A
-  // push is in it once its wait(), or a later pull of its key, has returned. 0 with local types: a
-  // local store takes a push that is not finite into the value.
+  // Pushes of this worker that did not count: not finite, dropped, or made while it was left out;
+  // those that were under way then are in it, and may have counted. A push is in it once its
+  // wait(), or a later pull of its key, has returned. 0 with local types: a local store takes a
+  // push that is not finite into the value.
   std::uint64_t dropped_pushes() const;
   // Returns once all workers that take part have called it as often as this one.
   void barrier();

@@ -113,15 +113,16 @@ void DistStore::end(PushUnderWay& push, Outcome outcome) {
                        outcome.kind == AnswerKind::not_finite;
   if (dropped) {
     ++dropped_;
-    const char* const why = outcome.left_out                         ? "this worker was left out"
-                            : outcome.kind == AnswerKind::not_finite ? "it is not finite"
-                                                                     : "its step was over";
+    const char* const fate =
+        outcome.left_out ? " was not answered, and may have counted: this worker was left out"
+        : outcome.kind == AnswerKind::not_finite ? " did not count: it is not finite"
+                                                 : " did not count: its step was over";
     const auto held_back =
         outcome.left_out ? left_out_log_.pass("a push", SteadyClock::now()) : std::optional(0U);
     if (held_back) {
       log(LogLevel::warn, "kvstore",
-          specs_.call_of("push", push.key) + ", step " + std::to_string(push.step) +
-              " did not count: " + why + since_words(*held_back));
+          specs_.call_of("push", push.key) + ", step " + std::to_string(push.step) + fate +
+              since_words(*held_back));
     }
   }
   Value& value = values_.at(push.key);

@@ -156,7 +156,7 @@ class DistStore {
   std::uint64_t dropped_ = 0;
   std::uint64_t barriers_ = 0;
   bool left_out_ = false;  // and not taken part again since
-  // Each call that was under way hears of it, and each of its pushes did not count: one line.
+  // Each call that was under way hears of it, and each of its pushes: one line.
   LogLimiter left_out_log_{std::chrono::seconds(1)};
   mutable int rank_ = 0;  // the last known one
   std::vector<kvclient::Ticket> abandoned_;

@@ -159,7 +159,8 @@ class KVStore:
         return int(self._core.num_dead_node(silent_for))
 
     def dropped_pushes(self) -> int:
-        """Pushes of this worker that did not count: not finite, dropped, or made while it was left out."""
+        """Pushes of this worker that did not count: not finite, dropped, or made while it was left out; and those that
+        were under way then, which may have counted."""
         return int(self._core.dropped_pushes())
 
     def barrier(self) -> None:
