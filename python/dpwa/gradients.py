@@ -118,7 +118,7 @@ class ArrayGradients:
         unknown = [name for name in gradients if name not in self._names]
         if unknown:
             raise _core.UsageError(f"gradient of '{unknown[0]}'; accepted: {', '.join(self._names)}")
-        self.means = {}
+        self.means = dict(gradients)  # until the core gives others: a node that trains apart keeps its own
         self._own = {self._names.index(name): gradient for name, gradient in gradients.items()}
         for index in sorted(self._own, reverse=True):  # in the order in which they are sent
             full = self._core.come(index)

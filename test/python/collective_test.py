@@ -245,10 +245,14 @@ class Torch(InFolder):
     def test_others_train_apart_where_a_process_is_killed_and_take_it_in_again(self) -> None:
         self.lose_one("gossip")
 
-    def lose_one(self, policy: str) -> None:
+    def test_arrays_that_train_apart_take_the_steps_of_their_own_gradients(self) -> None:
+        self.lose_one("gossip", train_array)
+
+    def lose_one(self, policy: str, train: Any = None) -> None:
+        train = train or train_module
         file = cluster(self.folder, 3, COLLECTIVE, f"collective: {{on_lost_rank: {policy}}}")
         here = f"import sys; sys.path[:0] = {[PACKAGE, str(Path(__file__).parent)]!r}; "
-        start = f"{here}from collective_test import train; train({file!r}, 'w3', lambda node: False)"
+        start = f"{here}import collective_test; collective_test.{train.__name__}({file!r}, 'w3', lambda node: False)"
 
         def third() -> subprocess.Popen[str]:
             return subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
@@ -285,7 +289,24 @@ class Torch(InFolder):
         self.assertIn("differs: engine of backend collective", said)
 
 
-def train(file: str, name: str, ends: Any) -> Any:
+def train_array(file: str, name: str, ends: Any) -> Any:
+    """As train_module()."""
+    values = np.zeros(3, np.float32)
+
+    def update(gradients: Any) -> None:
+        values[...] -= gradients["w"]
+
+    node = dpwa.attach_arrays({"w": values}, file, name)
+    node.start()
+    while True:
+        node.step(gradients={"w": np.full(3, 0.25 * (node.rank + 1), np.float32)}, update=update)
+        if ends(node):
+            break
+    node.leave()
+    return [values]
+
+
+def train_module(file: str, name: str, ends: Any) -> Any:
     """Of one node, until `ends`: the bytes of its parameters."""
     torch.set_num_threads(1)
     model = Torch.model()
