@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import invariants
+import kills
 import network
 import proxy
 import schedule
@@ -141,6 +142,80 @@ class Links(unittest.TestCase):
             await link.close()
             server.close()
         asyncio.run(talk())
+
+
+class Life:
+    """A process of kills.py that has ended: the lines of each of its lives."""
+
+    def __init__(self, name: str, *lives: list[kills.Line], code: int = 0) -> None:
+        self.name, self._lives, self.starts, self.running = name, lives, [0.0] * len(lives), self
+        self.returncode, self.killed, self.frozen = code, [0.0] * (len(lives) - 1), []
+
+    def poll(self) -> int:
+        return self.returncode
+
+    def lines(self, life: int) -> list[kills.Line]:
+        return self._lives[life - 1]
+
+    def all_lines(self) -> list[kills.Line]:
+        return [line for life in self._lives for line in life]
+
+
+class Kills(unittest.TestCase):
+    def test_a_schedule_hits_one_or_two_and_of_two_servers_one_at_most(self) -> None:
+        sizes = set()
+        for seed in range(200):
+            faults = kills.draw(seed, 8, 2, 6.0)
+            victims = {fault.victim for fault in faults}
+            self.assertEqual(len(victims), len(faults))
+            self.assertLess(sum(victim >= 6 for victim in victims), 2)
+            sizes.add(len(faults))
+        self.assertEqual(sizes, {1, 2})
+
+    def test_an_end_with_another_code_breaks_the_promise_unless_it_came_back_late(self) -> None:
+        late = Life("w2", [{"at": 0.0}], [{"at": 9.5, "started": True}], code=1)
+        kills.check_ends([Life("w1", [{"at": 0.0}]), late], first_end=10.0)
+        with self.assertRaisesRegex(kills.Broken, "w2 ended with 1"):
+            kills.check_ends([late], first_end=20.0)
+        with self.assertRaisesRegex(kills.Broken, "w1 ended with 3"):
+            kills.check_ends([Life("w1", [{"at": 0.0}], code=3)], first_end=20.0)
+
+    def test_weights_after_a_step_together_are_equal(self) -> None:
+        def life(name: str, crc: int, outcome: str = "averaged") -> Life:
+            return Life(name, [{"at": 1.0, "step": 3, "outcome": outcome, "crc": crc}])
+
+        kills.check_steps([life("w1", 1), life("w2", 1), life("w3", 2, "mixed")], collective=True)
+        with self.assertRaisesRegex(kills.Broken, "w1 and w2 have different weights after step 3"):
+            kills.check_steps([life("w1", 1), life("w2", 2)], collective=True)
+
+    def test_the_models_at_the_end_are_equal_and_of_at_least_half(self) -> None:
+        def life(name: str, crc: int, participants: int = 2, averaged: bool = True) -> Life:
+            return Life(name, [{"at": 1.0, "finished": True, "averaged": averaged, "crc": crc, "participants": participants}])
+
+        kills.check_models([life("w1", 1), life("w2", 1), life("w3", 2, 3)], 9.0)
+        with self.assertRaisesRegex(kills.Broken, "w1 and w2 end with different models of 2 nodes"):
+            kills.check_models([life("w1", 1), life("w2", 2)], 9.0)
+        with self.assertRaisesRegex(kills.Broken, "only 0"):
+            kills.check_models([life("w1", 1, averaged=False), life("w2", 1, averaged=False)], 9.0)
+
+    def test_each_push_counts_once(self) -> None:
+        def life(name: str, pushed: int, value: float, begun: int = 0, even: bool = True) -> Life:
+            lines = [{"at": 0.0, "begins": n + 1} for n in range(pushed + begun)]
+            lines += [{"at": 0.0, "step": n + 1, "dropped": 0} for n in range(pushed)]
+            end = {"at": 1.0, "finished": True, "dropped": 0, "value": value, "even": even}
+            return Life(name, lines + ([end] if not begun else []))
+
+        kills.check_pushes([life("w1", 3, 6), life("w2", 2, 0, begun=1)])  # the one under way has counted
+        kills.check_pushes([life("w1", 3, 5), life("w2", 2, 0, begun=1)])
+        for value in (4, 7):
+            with self.assertRaisesRegex(kills.Broken, "5 to 6 pushes have counted"):
+                kills.check_pushes([life("w1", 3, value), life("w2", 2, 0, begun=1)])
+        with self.assertRaisesRegex(kills.Broken, "slices of one value"):
+            kills.check_pushes([life("w1", 3, 3, even=False)])
+
+    def test_gaps_are_those_of_processes_that_were_not_hit(self) -> None:
+        steps = [{"at": at, "step": 1} for at in (0.0, 1.0, 1.5, 9.0)]
+        self.assertEqual(kills.gaps_of([Life("w1", steps), Life("w2", steps, steps)], since=1.2, until=2.0), [0.5, 7.5])
 
 
 class Invariants(unittest.TestCase):
