@@ -22,10 +22,12 @@ class Asked {
   void tell(const char* method, const Arguments&... arguments) const {
     use([&](nanobind::handle object) { object.attr(method)(arguments...); });
   }
-  template <class Result>
-  Result ask(const char* method) const {
+  template <class Result, class... Arguments>
+  Result ask(const char* method, const Arguments&... arguments) const {
     Result result;
-    use([&](nanobind::handle object) { result = nanobind::cast<Result>(object.attr(method)()); });
+    use([&](nanobind::handle object) {
+      result = nanobind::cast<Result>(object.attr(method)(arguments...));
+    });
     return result;
   }
 

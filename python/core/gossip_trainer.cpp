@@ -9,6 +9,7 @@
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/snapshot/mark.h"
 #include "dpwa/snapshot/memory_file.h"
+#include "python/core/device_parameters.h"
 #include "python/core/trainer.h"
 
 namespace dpwa::python {
@@ -19,10 +20,13 @@ constexpr auto incarnation = "incarnation";
 
 class GossipTrainer final : public Trainer {
  public:
-  GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads)
+  GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads,
+                nanobind::handle passes)
       : Trainer(config, std::move(tensors)), threads_(threads) {
     const std::size_t bytes = manifest_.total_bytes();
-    if (config.backend == Backend::gossip && config.gossip.daemon) {
+    if (passes) {
+      passes_.emplace(program(), passes);
+    } else if (config.backend == Backend::gossip && config.gossip.daemon) {
       shared_ = attach::allocate_parameters(bytes);
       memory_ = AlignedBuffer(std::shared_ptr<std::byte>(shared_, shared_->data()), bytes);
     } else {
@@ -63,7 +67,13 @@ class GossipTrainer final : public Trainer {
 
   void update_send(double loss) override {
     require_own_process();
-    if (session() && running_) session()->update_send([loss] { return loss; });
+    if (!session() || !running_) return;
+    if (own_->on_device) {
+      session()->update_send(
+          [&device = *own_->on_device, step = ++sent_] { return device.loss(step); });
+    } else {
+      session()->update_send([loss] { return loss; });
+    }
   }
   StepReport update_wait(std::optional<double> loss) override {
     require_own_process();
@@ -100,7 +110,8 @@ class GossipTrainer final : public Trainer {
 
  private:
   struct Own {
-    std::optional<HostParameters> parameters;
+    std::optional<HostParameters> on_host;
+    std::optional<DeviceParameters> on_device;
     std::unique_ptr<GossipSession> session;  // from start() on; null with back end null
   };
 
@@ -110,17 +121,27 @@ class GossipTrainer final : public Trainer {
     for (const auto& [what, value] : settings_)
       manifest_ = with_mark(manifest_, setting_mark(what, value));
     if (config_.backend == Backend::null) return;
-    if (shared_) {
+    if (passes_) {
+      own_->on_device.emplace(manifest_, *passes_);
+      own_->session = session_of(*own_->on_device);
+    } else if (shared_) {
       own_->session =
           std::make_unique<attach::AttachedGossip>(config_, manifest_, shared_, threads_);
     } else {
-      own_->parameters.emplace(manifest_, memory_.bytes(), threads_);
-      own_->session = std::make_unique<Gossip>(config_, *own_->parameters);
+      own_->on_host.emplace(manifest_, memory_.bytes(), threads_);
+      own_->session = session_of(*own_->on_host);
     }
     if (restored_) session()->restore(*restored_);
   }
 
+  std::unique_ptr<GossipSession> session_of(Parameters& parameters) {
+    if (config_.gossip.daemon) return std::make_unique<attach::AttachedGossip>(config_, parameters);
+    return std::make_unique<Gossip>(config_, parameters);
+  }
+
   const unsigned threads_;
+  std::optional<Asked> passes_;                  // of a model on a device
+  std::size_t sent_ = 0;                         // steps
   std::map<std::string, std::string> settings_;  // require_same()
   std::shared_ptr<MemoryFile> shared_;           // with a node process
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
@@ -132,8 +153,8 @@ class GossipTrainer final : public Trainer {
 }  // namespace
 
 std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
-                                             unsigned threads) {
-  return std::make_unique<GossipTrainer>(config, std::move(tensors), threads);
+                                             unsigned threads, nanobind::handle passes) {
+  return std::make_unique<GossipTrainer>(config, std::move(tensors), threads, passes);
 }
 
 }  // namespace dpwa::python

@@ -54,17 +54,17 @@ BlendRule rule_named(const std::string& name) {
   throw std::invalid_argument("rule '" + name + "'; accepted: interpolate, maximum, carry");
 }
 
-// `trained`: by tensor.
+// `trained`: by tensor. `passes`: of a model on a device; none: it is in host memory.
 nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors,
-                        const std::vector<bool>& trained, unsigned threads) {
+                        const std::vector<bool>& trained, unsigned threads, nb::object passes) {
   std::vector<TensorSpec> specs;
   for (const auto& [name, dtype, rule, shape] : tensors)
     specs.push_back({name, dtype_named(dtype), rule_named(rule), shape});
   switch (config.backend) {
     case Backend::gossip:
     case Backend::null:
-      return nb::cast(
-          std::shared_ptr<Trainer>(make_gossip_trainer(config, std::move(specs), threads)));
+      return nb::cast(std::shared_ptr<Trainer>(make_gossip_trainer(
+          config, std::move(specs), threads, passes.is_none() ? nb::handle() : passes)));
     case Backend::collective:
       return nb::cast(
           std::make_shared<CollectiveTrainer>(config, std::move(specs), trained, threads));
@@ -136,6 +136,16 @@ void add_trainer(nb::module_& module) {
                offsets.push_back(trainer.manifest().offset_of(i));
              return offsets;
            })
+      .def("regions",
+           [](const Trainer& trainer) {
+             std::vector<std::tuple<std::uint64_t, std::uint64_t, std::string, bool>> regions;
+             for (const Region& region : trainer.manifest().regions())
+               regions.emplace_back(region.offset, region.bytes, std::string(name_of(region.dtype)),
+                                    region.rule == BlendRule::interpolate);
+             return regions;
+           })
+      .def_prop_ro("exchange_bytes",
+                   [](const Trainer& trainer) { return trainer.manifest().exchange_bytes(); })
       .def("mark", &Trainer::mark)
       .def("require_same", &Trainer::require_same)
       .def("restore",
@@ -207,7 +217,7 @@ NB_MODULE(_core, module) {
   add_kvstore(module);
   add_store(module);
   module.def("make_trainer", &make_trainer, nb::arg("config"), nb::arg("tensors"),
-             nb::arg("trained"), nb::arg("threads"));
+             nb::arg("trained"), nb::arg("threads"), nb::arg("passes").none());
   add_data(module);
   nb::module_::import_("atexit").attr("register")(
       nb::cpp_function([] { ProgramThread::drop_given_up(std::chrono::seconds(5)); }));

@@ -111,6 +111,11 @@ void ProgramThread::ask(const std::function<void()>& work) {
   std::exception_ptr failure;
   {
     MutexLock lock(mutex_);
+    if (ended_ && !given_up_) {
+      lock.unlock();
+      const nanobind::gil_scoped_acquire acquired;
+      return work();
+    }
     if (!given_up_) asked_ = &work;
     changed_.notify_all();
     while (asked_ != nullptr && !given_up_) changed_.wait(lock);

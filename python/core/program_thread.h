@@ -35,8 +35,9 @@ class ProgramThread : public std::enable_shared_from_this<ProgramThread> {
   // With the interpreter's lock; before the interpreter ends.
   static void drop_given_up(std::chrono::seconds patience);
 
-  // By a call: `work` runs on the thread of the program, with the interpreter's lock. Throws what
-  // it throws, and std::runtime_error once the program has given up.
+  // By a call: `work` runs on the thread of the program, with the interpreter's lock; between calls
+  // by the program itself. Throws what it throws, and std::runtime_error once the program has given
+  // up.
   void ask(const std::function<void()>& work);
 
   bool has_given_up();
@@ -54,7 +55,7 @@ class ProgramThread : public std::enable_shared_from_this<ProgramThread> {
   Condition changed_;
   const std::function<void()>* asked_ DPWA_GUARDED_BY(mutex_) = nullptr;
   std::exception_ptr failure_ DPWA_GUARDED_BY(mutex_);  // of what was asked last
-  bool ended_ DPWA_GUARDED_BY(mutex_) = false;          // the call
+  bool ended_ DPWA_GUARDED_BY(mutex_) = true;           // the call
   bool given_up_ DPWA_GUARDED_BY(mutex_) = false;
 };
 

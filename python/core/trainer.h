@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nanobind/nanobind.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -70,8 +71,9 @@ class Trainer {
 };
 
 // Back ends gossip, embedded or attached to a node process, and null. `threads` may share a pass
-// over the memory.
+// over the memory. `passes`: DevicePasses of python/dpwa/device.py, for parameters on a device;
+// such a trainer has no memory. Otherwise null.
 std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
-                                             unsigned threads);
+                                             unsigned threads, nanobind::handle passes);
 
 }  // namespace dpwa::python

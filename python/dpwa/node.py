@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from dpwa import _core
+from dpwa.device import DevicePasses
 from dpwa.reports import FinishReport, StepReport
 
 # Nodes whose last call goes on, and may read the memory of their gradients.
@@ -32,9 +33,13 @@ class Node:
     by the process that made it: workers of a DataLoader may be forked from it."""
 
     def __init__(self, file: str | PathLike[str], name: str | None, join: Sequence[str], threads: int | None,
-                 tensors: Tensors, trained: list[bool]) -> None:  # fmt: skip
+                 tensors: Tensors, trained: list[bool], passes: DevicePasses | None = None) -> None:  # fmt: skip
         self._config = _core.load_config(fspath(file), name or "", list(join))
-        self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads)
+        if passes and self._config.backend not in ("gossip", "null"):
+            raise _core.ModelError(f"the model is on {passes.device}, and the back end {self._config.backend}; accepted on "
+                                   "a device: gossip, null")  # fmt: skip
+        self._passes = passes  # of a model on a device
+        self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads, passes)
         self._together = self._config.backend == "collective"  # all nodes make the same steps
         self._averages = self._together or self._config.backend == "kvstore"  # gradients, over all nodes
         self._phase = "made"
@@ -105,14 +110,15 @@ class Node:
             with self._waiting():
                 self._finished = FinishReport(**self._core.finish())
             self._give_back()
-            self._core.leave()
-        self._phase = "left"
+        self.leave()
         return self._finished
 
     def leave(self) -> None:
         """Leaves at once, at any moment."""
         if self._phase not in ("made", "left"):
             self._core.leave()
+            if self._passes:
+                self._passes.synchronize()  # the core frees the memory of copies that are under way
         self._phase = "left"
 
     def reload(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -10,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpwa import _core
+from dpwa.device import DevicePasses
 from dpwa.gradients import TorchGradients
 from dpwa.node import Node, Tensors, number
 from dpwa.reports import StepReport
@@ -59,6 +61,10 @@ def rule_of(tensor: torch.Tensor, is_parameter: bool) -> str:
     return "interpolate" if tensor.is_floating_point() else "maximum"
 
 
+def is_on_host(device: torch.device) -> bool:
+    return device.type == "cpu"
+
+
 def refuse(name: str, why: str) -> None:
     raise _core.ModelError(f"tensor '{name}' cannot be shared: {why}")
 
@@ -71,17 +77,18 @@ class TorchNode(Node):
         import torch
 
         listed = tensors_of(model)
-        self._check_model(listed)
+        device = self._check_model(listed)
         described: Tensors = []
         for full, tensor, is_parameter in listed:
             dtype = str(tensor.dtype).removeprefix("torch.")
             described.append((full, "boolean" if dtype == "bool" else dtype, rule_of(tensor, is_parameter),
                               list(tensor.shape)))  # fmt: skip
         trained = [is_parameter and tensor.requires_grad for _, tensor, is_parameter in listed]
-        super().__init__(file, name, join, threads, described, trained)
+        super().__init__(file, name, join, threads, described, trained,
+                         None if is_on_host(device) else DevicePasses(device))  # fmt: skip
         self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
         self._names = [full for full, _, _ in listed]
-        self._move_in(self._core.memory())
+        self._move_in()
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for full, is_one in zip(self._names, trained) if is_one]
         parameters = [tensor for tensor, is_one in zip(self._tensors, trained) if is_one]
@@ -100,7 +107,7 @@ class TorchNode(Node):
         super().start()
 
     @staticmethod
-    def _check_model(listed: list[tuple[str, torch.Tensor, bool]]) -> None:
+    def _check_model(listed: list[tuple[str, torch.Tensor, bool]]) -> torch.device:
         import torch
 
         if not any(is_parameter for _, _, is_parameter in listed):
@@ -108,11 +115,14 @@ class TorchNode(Node):
         if not any(tensor.requires_grad for _, tensor, _ in listed):
             raise _core.ModelError("all parameters of the model are frozen")
         ends: list[tuple[int, int, str]] = []
+        device = listed[0][1].device
         for name, tensor, _ in listed:
             if tensor.layout is not torch.strided or type(tensor.data) is not torch.Tensor:
                 refuse(name, "it is not a plain dense tensor")
-            if tensor.device.type != "cpu":
-                refuse(name, f"it is on {tensor.device}; accepted by this version: host memory")
+            if tensor.device != device:
+                refuse(name, f"it is on {tensor.device}, others on {device}: a model must be on one device")
+            if device.type == "meta":
+                refuse(name, "it is on meta, without memory")
             if tensor.numel():
                 last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
                 ends.append((tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size(), name))
@@ -121,16 +131,27 @@ class TorchNode(Node):
             if begin < end:
                 refuse(name, f"its memory is also that of '{before}'; to tie parameters, register one tensor in both "
                              "places")  # fmt: skip
+        return device
 
-    def _move_in(self, memory: Any) -> None:
+    def _memory_of(self, offset: int, tensor: torch.Tensor) -> torch.Tensor:
+        """Flat, by its place in a snapshot."""
         import torch
 
+        size = tensor.numel() * tensor.element_size()
+        if self._passes:
+            return self._passes.place(offset, size)
+        # Each with a storage of its own: torch.save() refuses one that holds several types.
+        return torch.from_numpy(self._core.memory()[offset : offset + size]).view(tensor.dtype)
+
+    def _move_in(self) -> None:
+        import torch
+
+        if self._passes:
+            self._passes.lay_out(self._core.regions())
         last = torch.channels_last
         reordered = []
         for name, tensor, offset in zip(self._names, self._tensors, self._core.offsets()):
-            # Each with a storage of its own: torch.save() refuses one that holds several types.
-            own = torch.from_numpy(memory[offset : offset + tensor.numel() * tensor.element_size()])
-            flat = own.view(tensor.dtype)
+            flat = self._memory_of(offset, tensor)
             # The values of a store are contiguous.
             if self._config.backend != "kvstore" and tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
                 n, c, h, w = tensor.shape
@@ -154,6 +175,8 @@ class TorchNode(Node):
 
     def _check(self) -> None:
         """What would silently train apart from the memory that is exchanged. In every step: loops run in C."""
+        if self._passes:
+            self._passes.require_no_capture()
         tensors = self._tensors
         if list(map(self._place_of, tensors)) != self._places or list(map(TYPE_OF, tensors)) != self._types:
             for i, tensor in enumerate(tensors):
@@ -171,6 +194,8 @@ class TorchNode(Node):
 
     def _take_in(self) -> None:
         self._check()
+        if self._passes:
+            self._passes.synchronize()
         if self._gradients and self._phase != "made":
             self._gradients.check()
 
@@ -252,7 +277,9 @@ class TorchNode(Node):
         self._begin_step("update_send()")
         self._prepare()
         with self._waiting():
-            self._core.update_send(number(loss))
+            if self._passes:
+                self._passes.note_loss(loss)
+            self._core.update_send(math.nan if self._passes else number(loss))
         self._settle()
         self._phase = "in a step"
 

@@ -1,0 +1,216 @@
+"""Models on a device, as the Python package exchanges them. A CPU stands for the device: its memory is not that of the
+core, and events are over when the test says so."""
+
+from __future__ import annotations
+
+import sys
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from nodes import InFolder, all_at_once, cluster
+
+import dpwa
+import numpy as np
+
+try:
+    import torch
+    from torch import nn
+except ImportError as error:
+    raise unittest.SkipTest("without torch") from error
+
+from dpwa import device, torch_node
+
+PATIENT = "gossip: {start_wait_ms: 60s, finish_wait_ms: 60s, timeout_ms: 60s}"
+
+
+class Streams:
+    """The interface of torch.cuda, with a list of what was asked of it."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self.is_busy = False
+        self._current = "training"
+        self._streams = iter(("out", "in"))
+        api = self
+
+        class Event:
+            stream = ""
+
+            def record(self, stream: str) -> None:
+                self.stream = stream
+
+            def query(self) -> bool:
+                return not api.is_busy
+
+            def synchronize(self) -> None:
+                api.log.append(f"wait for {self.stream}")
+
+        self.Event = Event
+
+    class Named(str):
+        def wait_event(self, event: Any) -> None:
+            self.api.log.append(f"{self} behind {event.stream}")  # type: ignore[attr-defined]
+
+    def _named(self, name: str) -> Any:
+        named = self.Named(name)
+        named.api = self  # type: ignore[attr-defined]
+        return named
+
+    def Stream(self) -> Any:
+        return self._named(next(self._streams))
+
+    def current_stream(self) -> Any:
+        return self._named(self._current)
+
+    def synchronize(self) -> None:
+        self.log.append("synchronize")
+
+    def stream(self, stream: Any) -> Any:
+        return mock.patch.object(self, "_current", str(stream))
+
+
+def on_a_device(streams: Any = None) -> Any:
+    """attach() takes models of the CPU for those of a device."""
+    made = lambda where: device.DevicePasses(where, streams)  # noqa: E731
+    return mock.patch.multiple(torch_node, is_on_host=lambda _: False, DevicePasses=made)
+
+
+class Net(nn.Module):
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        torch.manual_seed(seed)
+        self.conv = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.scores = nn.Linear(4, 2).to(torch.float64)
+        self.fixed = nn.Parameter(torch.arange(3.0), requires_grad=False)
+
+    def forward(self, x: Any) -> Any:
+        return self.scores(self.norm(self.conv(x)).mean((2, 3)).double())
+
+
+def train(file: str, name: str, seed: int, steps: int) -> tuple[Net, list[Any], Any]:
+    model = Net(seed).to(memory_format=torch.channels_last)
+    node = dpwa.attach(model, file, name)
+    optimizer = torch.optim.SGD(model.parameters(), 0.05)
+    reports = []
+    with node:
+        for step in range(steps):
+            torch.manual_seed(100 * seed + step)
+            loss = model(torch.randn(4, 3, 6, 6)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            reports.append(node.step(optimizer, loss))
+    return model, reports, node.finish()
+
+
+class Device(InFolder):
+    def test_two_models_on_devices_train_and_end_alike(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        with on_a_device():
+            (one, reports, ended), (other, _, _) = all_at_once(lambda: train(file, "w1", 1, 6),
+                                                               lambda: train(file, "w2", 2, 6))  # fmt: skip
+        self.assertEqual((ended.averaged, ended.participants), (True, 2))
+        for (name, mine), its in zip(one.state_dict().items(), other.state_dict().values()):
+            self.assertTrue(torch.equal(mine, its), name)
+        self.assertTrue(one.conv.weight.is_contiguous(memory_format=torch.channels_last))
+        self.assertIn("mixed", [report.outcome for report in reports])
+
+    def test_a_model_on_a_device_and_one_on_the_host_are_one_model(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        model, plain = Net(1), Net(2)
+        with on_a_device():
+            node = dpwa.attach(model, file, "w1")
+        other = dpwa.attach(plain, file, "w2")
+
+        def run(one: Any) -> Any:
+            with one:
+                pass
+            return one.finish()
+
+        ended, _ = all_at_once(lambda: run(node), lambda: run(other))
+        self.assertEqual((ended.averaged, ended.participants), (True, 2))
+        for mine, its in zip(model.state_dict().values(), plain.state_dict().values()):
+            self.assertTrue(torch.equal(mine, its))
+
+    def test_a_blend_on_a_device_is_that_of_the_host(self) -> None:
+        """Ranges that begin and end within a region, differences and values."""
+        torch.manual_seed(3)
+        regions = [(0, 4096, "float32", True), (4096, 512, "float64", True), (4608, 64, "int64", False)]
+        passes = device.DevicePasses(torch.device("cpu"))
+        passes.lay_out(regions)
+        snapshot = np.frombuffer(torch.randn(4672 // 4).numpy().tobytes(), np.uint8).copy()
+        passes.assign(snapshot)
+        landed = np.concatenate([torch.randn(1024).numpy().view(np.uint8), torch.randn(64, dtype=torch.float64).numpy().view(np.uint8)])
+        for offset, length in ((0, 4608), (64, 128), (4032, 128), (4160, 64)):
+            for is_difference in (True, False):
+                passes.assign(snapshot)
+                passes.blend(landed[offset : offset + length], offset, is_difference, 0.25)
+                out = np.zeros_like(snapshot)
+                passes.copy_out(out)
+                expected = snapshot.copy()
+                for begin, size, dtype, _ in regions[:2]:
+                    first, last = max(begin, offset), min(begin + size, offset + length)
+                    if first >= last:
+                        continue
+                    own = torch.from_numpy(expected[first:last]).view(getattr(torch, dtype))
+                    its = torch.from_numpy(landed[first:last].copy()).view(getattr(torch, dtype))
+                    own.add_(its, alpha=0.25) if is_difference else own.lerp_(its, 0.25)
+                np.testing.assert_array_equal(out, expected)
+
+    def test_copies_have_streams_of_their_own_and_wait_for_no_more_than_they_need(self) -> None:
+        streams = Streams()
+        passes = device.DevicePasses(torch.device("cpu"), streams)
+        passes.lay_out([(0, 64, "float32", True)])
+        memory = np.zeros(64, np.uint8)
+        passes.copy_out(memory)
+        self.assertEqual(streams.log, ["out behind training"])
+        streams.is_busy = True
+        streams.log.clear()
+        passes.copy_out(memory)  # while the staging memory is read
+        self.assertEqual(streams.log, ["training behind out", "out behind training"])
+        self.assertEqual(passes.copies_under_way(), 2)
+        streams.log.clear()
+        passes.fetch(memory, 0)
+        self.assertEqual((passes.is_fetched(), passes.landing_is_free()), (False, False))
+        self.assertEqual(streams.log, [])
+        streams.is_busy = False
+        self.assertEqual((passes.is_fetched(), passes.landing_is_free()), (True, True))
+        self.assertEqual(passes.copies_under_way(), 0)
+        passes.blend(memory, 0, False, 0.5)
+        passes.fetch(memory, 0)  # not before the blend has read what came before
+        self.assertEqual(streams.log, ["training behind in", "in behind training"])
+
+    def test_a_loss_is_read_when_it_is_asked_for(self) -> None:
+        streams = Streams()
+        passes = device.DevicePasses(torch.device("cpu"), streams)
+        passes.note_loss(torch.tensor([0.25]))
+        passes.note_loss(3)
+        self.assertEqual(streams.log, ["out behind training"])
+        self.assertEqual((passes.loss(1), passes.loss(2)), (0.25, 3.0))
+        self.assertEqual(streams.log, ["out behind training", "wait for out"])
+        passes.note_loss(None)
+        self.assertTrue(np.isnan(passes.loss(3)))
+
+    def test_what_a_device_cannot_do_is_one_line(self) -> None:
+        with on_a_device():
+            for back_end in ("collective", "kvstore"):
+                more = "kvstore: {servers: [{name: s1, host: 127.0.0.1, port: 9}]}" if back_end == "kvstore" else ""
+                file = cluster(self.folder, 2, f"backend: {back_end}", more)
+                with self.assertRaisesRegex(dpwa.ModelError, f"{back_end}; accepted on a device: gossip, null"):
+                    dpwa.attach(nn.Linear(2, 2), file, "w1")
+        with self.assertRaisesRegex(dpwa.ModelError, "meta, without memory"):
+            dpwa.attach(nn.Linear(2, 2, device="meta"), cluster(self.folder, 1), "w1")
+        streams = Streams()
+        streams.is_current_stream_capturing = lambda: True  # type: ignore[attr-defined]
+        with on_a_device(streams):
+            node = dpwa.attach(nn.Linear(2, 2), cluster(self.folder, 1, "backend: 'null'"), "w1")
+        with self.assertRaisesRegex(dpwa.UsageError, "while a CUDA graph is captured"):
+            node.start()
+
+
+if __name__ == "__main__":
+    unittest.main()
