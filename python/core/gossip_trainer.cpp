@@ -17,10 +17,19 @@ namespace {
 constexpr auto lineage = "lineage";
 constexpr auto incarnation = "incarnation";
 
+// What the package has of the types local_*: gradients as they are, and the program's optimizer.
+const Config& checked(const Config& config) {
+  const bool compresses = config.kvstore.compression.type != kvstore::Compression::none;
+  if (config.backend == Backend::kvstore && compresses)
+    fail_at_key(config, "kvstore.compression.type",
+                "of a type local_* is not in the Python package; accepted there: none");
+  return config;
+}
+
 class GossipTrainer final : public Trainer {
  public:
   GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads)
-      : Trainer(config, std::move(tensors)), threads_(threads) {
+      : Trainer(checked(config), std::move(tensors)), threads_(threads) {
     const std::size_t bytes = manifest_.total_bytes();
     if (config.backend == Backend::gossip && config.gossip.daemon) {
       shared_ = attach::allocate_parameters(bytes);
@@ -32,6 +41,8 @@ class GossipTrainer final : public Trainer {
   ~GossipTrainer() override {
     if (is_forked()) static_cast<void>(own_.release());
   }
+
+  bool averages_gradients() const override { return false; }
 
   void mark(const std::string& what, const std::string& value) override {
     require_own_process();
@@ -109,7 +120,7 @@ class GossipTrainer final : public Trainer {
   void make_session() {
     for (const auto& [what, value] : settings_)
       manifest_ = with_mark(manifest_, setting_mark(what, value));
-    if (config_.backend == Backend::null) return;
+    if (config_.backend != Backend::gossip) return;
     if (shared_) {
       own_->session =
           std::make_unique<attach::AttachedGossip>(config_, manifest_, shared_, threads_);
@@ -125,7 +136,7 @@ class GossipTrainer final : public Trainer {
   std::shared_ptr<MemoryFile> shared_;           // with a node process
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
   std::optional<GossipState> restored_;
-  GossipState alone_;  // with back end null
+  GossipState alone_;  // without a session
   bool running_ = false;
 };
 

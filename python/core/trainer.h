@@ -35,6 +35,9 @@ class Trainer {
   const Manifest& manifest() const { return manifest_; }
   // total_bytes() of the manifest, zeroed.
   std::span<std::byte> memory() { return memory_.bytes(); }
+  virtual bool averages_gradients() const { return true; }
+  // By the thread of the program, with the interpreter's lock, after a call that may wait.
+  virtual void settle() {}
   // In which calls that may wait for others are made.
   ProgramThread& program() { return *program_; }
 
@@ -69,8 +72,8 @@ class Trainer {
   const std::shared_ptr<ProgramThread> program_ = std::make_shared<ProgramThread>();
 };
 
-// Back ends gossip, embedded or attached to a node process, and null. `threads` may share a pass
-// over the memory.
+// Back ends gossip, embedded or attached to a node process, and null; kvstore with a type local_*,
+// where one process trains alone. `threads` may share a pass over the memory.
 std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
                                              unsigned threads);
 
