@@ -1,4 +1,3 @@
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -9,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -58,19 +56,6 @@ PythonSource& source_of(CollectiveTrainer& trainer) {
   return static_cast<PythonSource&>(trainer.source());
 }
 
-// A call that may exchange gradients.
-template <class Result>
-Result exchanging(const Trained& trainer, std::function<Result()> call) {
-  if constexpr (std::is_void_v<Result>) {
-    patiently<void>(trainer, std::move(call));
-    source_of(*trainer).settle();
-  } else {
-    Result result = patiently<Result>(trainer, std::move(call));
-    source_of(*trainer).settle();
-    return result;
-  }
-}
-
 // OptimizerState and ProgramUpdate there.
 class PythonOptimizer final : public collective::OptimizerState {
  public:
@@ -117,7 +102,8 @@ void add_collective(nb::module_& module) {
   nb::class_<CollectiveTrainer, Trainer>(module, "CollectiveTrainer")
       .def("set_source",
            [](CollectiveTrainer& trainer, nb::handle source) {
-             trainer.set_source(std::make_unique<PythonSource>(trainer.program(), source));
+             auto own = std::make_unique<PythonSource>(trainer.program(), source);
+             trainer.set_source(std::move(own), [&trainer] { source_of(trainer).settle(); });
            })
       .def("set_samples", [](CollectiveTrainer& trainer,
                              double samples) { trainer.replica().set_samples(samples); })
@@ -141,33 +127,19 @@ void add_collective(nb::module_& module) {
            })
       .def("average_gradients",
            [](const Trained& trainer) {
-             exchanging<void>(trainer, [&trainer = *trainer] { trainer.average_gradients(); });
+             patiently<void>(trainer, [&trainer = *trainer] { trainer.average_gradients(); });
            })
       .def("step",
            [](const Trained& trainer, nb::handle optimizer, double loss, bool skips) {
              return words_of(
-                 exchanging<StepReport>(trainer, [&trainer = *trainer, optimizer, loss, skips] {
+                 patiently<StepReport>(trainer, [&trainer = *trainer, optimizer, loss, skips] {
                    PythonOptimizer state(trainer, optimizer);
                    return trainer.make_step(state, [&state] { state.step(); }, loss, skips);
                  }));
            })
-      .def("update_send",
-           [](const Trained& trainer, double loss) {
-             exchanging<void>(trainer, [&trainer = *trainer, loss] { trainer.update_send(loss); });
-           })
-      .def("update_wait",
-           [](const Trained& trainer, std::optional<double> loss) {
-             return words_of(exchanging<StepReport>(
-                 trainer, [&trainer = *trainer, loss] { return trainer.update_wait(loss); }));
-           })
       .def("share",
            [](CollectiveTrainer& trainer, const std::string& form, const Bytes& program) {
              trainer.share(form, {reinterpret_cast<std::byte*>(program.data()), program.size()});
-           })
-      .def("finish",
-           [](const Trained& trainer) {
-             return words_of(exchanging<FinishReport>(
-                 trainer, [&trainer = *trainer] { return trainer.finish(); }));
            })
       .def("should_stop", &CollectiveTrainer::should_stop);
 }

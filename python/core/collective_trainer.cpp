@@ -70,6 +70,7 @@ struct CollectiveTrainer::Own {
   }
 
   Source source;
+  std::function<void()> settle;
   std::optional<HostParameters> parameters;  // of a node that may train apart
   collective::HostReplica replica;
   std::optional<CollectiveNode> node;
@@ -91,8 +92,14 @@ CollectiveTrainer::Own& CollectiveTrainer::own() const {
   return *own_;
 }
 
-void CollectiveTrainer::set_source(std::unique_ptr<collective::GradientSource> source) {
+void CollectiveTrainer::set_source(std::unique_ptr<collective::GradientSource> source,
+                                   std::function<void()> settle) {
   own().source.source = std::move(source);
+  own().settle = std::move(settle);
+}
+
+void CollectiveTrainer::settle() {
+  own().settle();
 }
 
 collective::GradientSource& CollectiveTrainer::source() {

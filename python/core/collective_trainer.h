@@ -24,8 +24,10 @@ class CollectiveTrainer final : public Trainer {
                     const std::vector<bool>& trained, unsigned threads);
   ~CollectiveTrainer() override;
 
-  void set_source(std::unique_ptr<collective::GradientSource> source);  // before start()
+  // Before start().
+  void set_source(std::unique_ptr<collective::GradientSource> source, std::function<void()> settle);
   collective::GradientSource& source();
+  void settle() override;
 
   collective::HostReplica& replica();
 

@@ -18,11 +18,20 @@ namespace {
 constexpr auto lineage = "lineage";
 constexpr auto incarnation = "incarnation";
 
+// What the package has of the types local_*: gradients as they are, and the program's optimizer.
+const Config& checked(const Config& config) {
+  const bool compresses = config.kvstore.compression.type != kvstore::Compression::none;
+  if (config.backend == Backend::kvstore && compresses)
+    fail_at_key(config, "kvstore.compression.type",
+                "of a type local_* is not in the Python package; accepted there: none");
+  return config;
+}
+
 class GossipTrainer final : public Trainer {
  public:
   GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads,
                 nanobind::handle passes)
-      : Trainer(config, std::move(tensors)), threads_(threads) {
+      : Trainer(checked(config), std::move(tensors)), threads_(threads) {
     const std::size_t bytes = manifest_.total_bytes();
     if (passes) {
       passes_.emplace(program(), passes);
@@ -36,6 +45,8 @@ class GossipTrainer final : public Trainer {
   ~GossipTrainer() override {
     if (is_forked()) static_cast<void>(own_.release());
   }
+
+  bool averages_gradients() const override { return false; }
 
   void mark(const std::string& what, const std::string& value) override {
     require_own_process();
@@ -120,7 +131,7 @@ class GossipTrainer final : public Trainer {
   void make_session() {
     for (const auto& [what, value] : settings_)
       manifest_ = with_mark(manifest_, setting_mark(what, value));
-    if (config_.backend == Backend::null) return;
+    if (config_.backend != Backend::gossip) return;
     if (passes_) {
       own_->on_device.emplace(manifest_, *passes_);
       own_->session = session_of(*own_->on_device);
@@ -146,7 +157,7 @@ class GossipTrainer final : public Trainer {
   std::shared_ptr<MemoryFile> shared_;           // with a node process
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
   std::optional<GossipState> restored_;
-  GossipState alone_;  // with back end null
+  GossipState alone_;  // without a session
   bool running_ = false;
 };
 

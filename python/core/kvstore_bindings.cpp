@@ -1,5 +1,4 @@
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -159,15 +158,6 @@ void add_kvstore(nb::module_& module) {
                  patiently<StepReport>(trainer, [&trainer = *trainer, own, loss, skips]() mutable {
                    return trainer.worker().step(own, reading(loss), skips);
                  }));
-           })
-      .def("update_send",
-           [](const Trained& trainer, double loss) {
-             patiently<void>(trainer, [&trainer = *trainer, loss] { trainer.update_send(loss); });
-           })
-      .def("update_wait",
-           [](const Trained& trainer, std::optional<double> loss) {
-             return words_of(patiently<StepReport>(
-                 trainer, [&trainer = *trainer, loss] { return trainer.update_wait(loss); }));
            })
       .def("take_optimizer_state", [](const Trained& trainer, nb::handle optimizer) {
         PythonOptimizer own(trainer->program(), optimizer);

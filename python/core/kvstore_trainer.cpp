@@ -3,8 +3,6 @@
 #include <cmath>
 #include <utility>
 
-#include "dpwa/config/names.h"
-
 namespace dpwa::python {
 namespace {
 
@@ -15,12 +13,6 @@ const Config& checked(const Config& config) {
                 "'" + config.self +
                     "' joins, which kvstore does not offer; accepted: a node of the file, which "
                     "may come at any time");
-  if (is_local(config.kvstore.type))
-    fail_at_key(config, "kvstore.type",
-                "'" +
-                    std::string(config::name_in(config::kvstore_type_words, config.kvstore.type)) +
-                    "' is not in the Python package; accepted there: dist_sync, dist_async, "
-                    "dist_ssp");
   return config;
 }
 

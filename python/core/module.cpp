@@ -25,8 +25,6 @@
 #include "dpwa/config/names.h"
 #include "dpwa/config/node_threads.h"
 #include "dpwa/kvworker/error.h"
-#include "dpwa/launch/nodes.h"
-#include "dpwa/launch/place.h"
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/shares.h"
 #include "dpwa/snapshot/manifest.h"
@@ -41,7 +39,6 @@ namespace nb = nanobind;
 namespace dpwa::python {
 namespace {
 
-using Released = nb::call_guard<nb::gil_scoped_release>;
 // Name, dtype, rule, shape.
 using Tensor = std::tuple<std::string, std::string, std::string, std::vector<std::uint64_t>>;
 // The clock, and what the back end keeps beside it.
@@ -71,18 +68,10 @@ nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors
     case Backend::kvstore:
       break;
   }
+  if (is_local(config.kvstore.type))
+    return nb::cast(std::shared_ptr<Trainer>(
+        make_gossip_trainer(config, std::move(specs), threads, nb::handle())));
   return nb::cast(std::make_shared<KvstoreTrainer>(config, std::move(specs), trained));
-}
-
-// Without a name: ranks count the nodes of the file, which has to list them.
-void place_of_launcher(Config& config) {
-  const auto place = launch::find_place(launch::launcher_environment());
-  if (!place) return;
-  if (config.nodes.empty())
-    fail_at_key(config, "nodes",
-                "missing; the Python package takes a rank of " + place->launcher +
-                    ", and no nodes; accepted: nodes in the order of the ranks");
-  config.self = launch::name_in_file(config, *place);
 }
 
 void add_errors(nb::module_& module) {
@@ -114,12 +103,6 @@ void add_config(nb::module_& module) {
       .def_prop_ro("rank", &Config::self_index)
       .def_prop_ro("size", [](const Config& config) { return config.nodes.size(); })
       .def_prop_ro("threads", [](const Config& config) { return node_threads(config); });
-  module.def(
-      "load_config",
-      [](const std::string& file, const std::string& name, const std::vector<std::string>& join) {
-        return load_config(file, name, join, &place_of_launcher);
-      },
-      nb::arg("file"), nb::arg("name"), nb::arg("join"), Released());
 }
 
 void add_trainer(nb::module_& module) {
@@ -161,15 +144,14 @@ void add_trainer(nb::module_& module) {
                      const Place place = trainer.place();
                      return std::tuple(place.rank, place.size);
                    })
-      .def("update_send", &Trainer::update_send, Released())
+      .def("update_send",
+           [](const std::shared_ptr<Trainer>& trainer, double loss) {
+             exchanging<void>(trainer, [&trainer = *trainer, loss] { trainer.update_send(loss); });
+           })
       .def("update_wait",
-           [](Trainer& trainer, std::optional<double> loss) {
-             StepReport report;
-             {
-               const nb::gil_scoped_release released;
-               report = trainer.update_wait(loss);
-             }
-             return words_of(report);
+           [](const std::shared_ptr<Trainer>& trainer, std::optional<double> loss) {
+             return words_of(exchanging<StepReport>(
+                 trainer, [&trainer = *trainer, loss] { return trainer.update_wait(loss); }));
            })
       .def("resume_state",
            [](const Trainer& trainer) {
@@ -183,7 +165,11 @@ void add_trainer(nb::module_& module) {
                  trainer, [&trainer = *trainer] { return trainer.finish(); }));
            })
       .def("leave", &Trainer::leave, Released())
-      .def_prop_ro("given_up", [](Trainer& trainer) { return trainer.program().has_given_up(); });
+      .def_prop_ro("averages_gradients", &Trainer::averages_gradients)
+      .def_prop_ro("given_up", [](Trainer& trainer) { return trainer.program().has_given_up(); })
+      .def("keep", [](Trainer& trainer, nb::object object) {
+        trainer.program().need(std::make_shared<nb::object>(std::move(object)));
+      });
 }
 
 void add_data(nb::module_& module) {
@@ -212,6 +198,7 @@ NB_MODULE(_core, module) {
   module.attr("version") = std::string(dpwa::version());
   add_errors(module);
   add_config(module);
+  add_launch(module);
   add_trainer(module);
   add_collective(module);
   add_kvstore(module);

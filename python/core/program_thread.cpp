@@ -14,6 +14,7 @@ constexpr std::chrono::milliseconds between_looks(50);  // at signals
 
 // Goes on though the program has given up.
 struct GivenUpCall {
+  ProgramThread* program;
   std::thread thread;
   std::future<void> end;
   std::vector<std::shared_ptr<void>> needs;
@@ -71,7 +72,7 @@ void ProgramThread::run(std::function<void()> call, const std::function<void()>&
       }
       changed_.notify_all();
       give_up();
-      given_up_calls().push_back({std::move(thread), std::move(end), std::move(needs)});
+      given_up_calls().push_back({this, std::move(thread), std::move(end), std::move(needs)});
       throw nanobind::python_error();
     }
   }
@@ -129,6 +130,11 @@ void ProgramThread::ask(const std::function<void()>& work) {
 bool ProgramThread::has_given_up() {
   const MutexLock lock(mutex_);
   return given_up_;
+}
+
+void ProgramThread::need(std::shared_ptr<void> more) {
+  for (GivenUpCall& call : given_up_calls())
+    if (call.program == this) call.needs.push_back(more);
 }
 
 // Of the call. Whether the program has given up.

@@ -41,6 +41,8 @@ class ProgramThread : public std::enable_shared_from_this<ProgramThread> {
   void ask(const std::function<void()>& work);
 
   bool has_given_up();
+  // With the interpreter's lock: what else the call uses that the program has given up.
+  void need(std::shared_ptr<void> more);
 
  private:
   using Needs = std::vector<std::shared_ptr<void>>;

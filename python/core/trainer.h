@@ -36,6 +36,9 @@ class Trainer {
   const Manifest& manifest() const { return manifest_; }
   // total_bytes() of the manifest, zeroed.
   std::span<std::byte> memory() { return memory_.bytes(); }
+  virtual bool averages_gradients() const { return true; }
+  // By the thread of the program, with the interpreter's lock, after a call that may wait.
+  virtual void settle() {}
   // In which calls that may wait for others are made.
   ProgramThread& program() { return *program_; }
 
@@ -70,9 +73,10 @@ class Trainer {
   const std::shared_ptr<ProgramThread> program_ = std::make_shared<ProgramThread>();
 };
 
-// Back ends gossip, embedded or attached to a node process, and null. `threads` may share a pass
-// over the memory. `passes`: DevicePasses of python/dpwa/device.py, for parameters on a device;
-// such a trainer has no memory. Otherwise null.
+// Back ends gossip, embedded or attached to a node process, and null; kvstore with a type local_*,
+// where one process trains alone. `threads` may share a pass over the memory. `passes`:
+// DevicePasses of python/dpwa/device.py, for parameters on a device; such a trainer has no memory.
+// Otherwise null.
 std::unique_ptr<Trainer> make_gossip_trainer(const Config& config, std::vector<TensorSpec> tensors,
                                              unsigned threads, nanobind::handle passes);
 

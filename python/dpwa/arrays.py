@@ -12,10 +12,10 @@ from dpwa import _core
 from dpwa.gradients import ArrayGradients
 from dpwa.node import Node, number
 from dpwa.reports import StepReport
-from dpwa.store_worker import ArrayStoreGradients
+from dpwa.store_worker import ArrayStoreGradients, Words
 
 
-def attach_arrays(arrays: Mapping[str, Any], file: str | PathLike[str], name: str | None = None, *,
+def attach_arrays(arrays: Mapping[str, Any], file: str | PathLike[str] | None = None, name: str | None = None, *,
                   join: Sequence[str] = (), threads: int | None = None) -> ArraysNode:  # fmt: skip
     """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with these arrays as its parameters.
     Floating-point ones are averaged; of integers the larger is kept. The order and the names are those of the model on
@@ -32,7 +32,7 @@ def described(name: str, array: np.ndarray[Any, Any]) -> tuple[str, str, str, li
 class ArraysNode(Node):
     """See attach_arrays(). `values` are the parameters of this node, as views of the memory that it exchanges."""
 
-    def __init__(self, arrays: Mapping[str, Any], file: str | PathLike[str], name: str | None, join: Sequence[str],
+    def __init__(self, arrays: Mapping[str, Any], file: str | PathLike[str] | None, name: str | None, join: Sequence[str],
                  threads: int | None) -> None:  # fmt: skip
         given = {key: np.asarray(value) for key, value in arrays.items()}
         tensors = [described(key, value) for key, value in given.items()]
@@ -47,13 +47,11 @@ class ArraysNode(Node):
                      and value.flags.writeable}  # fmt: skip
         self._set(given)
         self._gradients: ArrayGradients | ArrayStoreGradients | None = None
+        self._optimizer: Words | None = None  # of servers
         averaged = {key: value for (key, value), is_one in zip(self.values.items(), trained) if is_one}
         if self._together:
             self._gradients = ArrayGradients(self._core, averaged)
         elif self._averages:
-            if self._core.updates_on_servers:
-                raise _core.ConfigError(f"{self._config.file}: kvstore.update is 'server', whose optimizers are those of "
-                                        "torch.optim; accepted for arrays: 'worker', or dpwa.KVStore")  # fmt: skip
             self._gradients = ArrayStoreGradients(self._core, averaged)
 
     def _set(self, values: Mapping[str, Any]) -> None:
@@ -65,8 +63,21 @@ class ArraysNode(Node):
             self.values[key][...] = value
 
     def _take_in(self) -> None:
+        if self._by_servers and self._phase != "made":
+            if changed := [key for key, array in self._own.items() if array.tobytes() != self.values[key].tobytes()]:
+                raise _core.UsageError(f"array '{changed[0]}' was written by the program; with kvstore.update 'server' the "
+                                       "servers have the weights; accepted: kvstore.update 'worker'")  # fmt: skip
+            return
         for key, array in self._own.items():
             self.values[key][...] = array
+
+    @property
+    def _by_servers(self) -> bool:
+        return bool(isinstance(self._gradients, ArrayStoreGradients) and self._core.updates_on_servers)
+
+    def set_optimizer(self, optimizer: str, **numbers: float) -> None:
+        """Before step(), where servers run the optimizer: its name and numbers, as of KVStore.set_optimizer()."""
+        self._optimizer = (optimizer, {name: float(value) for name, value in numbers.items()})
 
     def _give_back(self) -> None:
         for key, array in self._own.items():
@@ -80,11 +91,17 @@ class ArraysNode(Node):
         arrays of NumPy, or returns all arrays as they are now, where they cannot be written (JAX): go on with
         node.values then. Where this node takes over the state of another one, update() is not called.
 
+        With kvstore.update: server the servers make the step, by set_optimizer(), and update() is not called.
+
         Without gradients, after a step that the program has made by itself, back ends that average none publish the
         arrays, or `values`, and blend what has arrived into them.
         """
         self._must_run("step()")
-        if (gradients is None) != (update is None):
+        if self._by_servers:
+            if values is not None or self._optimizer is None:
+                raise _core.UsageError("step() with kvstore.update 'server': the servers make the update; accepted: "
+                                       "set_optimizer(name, ...) before, and no values")  # fmt: skip
+        elif (gradients is None) != (update is None):
             raise _core.UsageError("step(): gradients and update come together")
         if self._phase == "left":
             if gradients is not None and update is not None:
@@ -112,7 +129,10 @@ class ArraysNode(Node):
         averaged.set(gradients)
         averaged.prepare()
         with self._waiting():
-            state = averaged.update(lambda: self._update(update, averaged.means))
+            if isinstance(averaged, ArrayStoreGradients) and self._by_servers:
+                state: Any = averaged.by_servers(self._optimizer)
+            else:
+                state = averaged.update(lambda: self._update(update, averaged.means))
             report = self._report(self._core.step(state, number(loss), False))
         self._known = state  # the core may ask it in the next step
         return report

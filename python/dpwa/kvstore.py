@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 from dpwa import _core
+from dpwa.launch import meet
 from dpwa.store_worker import name_of, words_of
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ class KVStore:
 
     def __init__(self, file: str | PathLike[str], name: str | None = None) -> None:
         """Returns once the servers and kvstore.min_workers workers are there, within kvstore.start_wait_ms."""
-        self._core = _core.Store(_core.load_config(fspath(file), name or "", []))
+        self._core = _core.Store(_core.LaunchedConfig(fspath(file), name or "", [], meet).config)
         self._core.open()
 
     def __enter__(self) -> KVStore:

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -13,10 +14,11 @@ import numpy as np
 
 from dpwa import _core
 from dpwa.device import DevicePasses
+from dpwa.launch import meet
 from dpwa.reports import FinishReport, StepReport
 
-# Nodes whose last call goes on, and may read the memory of their gradients.
-GIVEN_UP: list[Any] = []
+# Of attach() without a file.
+LAUNCHED = Path(__file__).parent / "launched.yaml"
 
 Tensors = list[tuple[str, str, str, list[int]]]  # name, dtype, rule, shape
 
@@ -32,16 +34,20 @@ class Node:
     """One training process of the cluster. Made by attach() or attach_arrays(); used by one thread at a time, and only
     by the process that made it: workers of a DataLoader may be forked from it."""
 
-    def __init__(self, file: str | PathLike[str], name: str | None, join: Sequence[str], threads: int | None,
+    def __init__(self, file: str | PathLike[str] | None, name: str | None, join: Sequence[str], threads: int | None,
                  tensors: Tensors, trained: list[bool], passes: DevicePasses | None = None) -> None:  # fmt: skip
-        self._config = _core.load_config(fspath(file), name or "", list(join))
+        if file is None and not _core.is_launched():
+            raise _core.ConfigError("attach() without a file: no launcher has started this process; accepted: a cluster "
+                                    "file, or torchrun, srun, mpirun, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")  # fmt: skip
+        self._launched = _core.LaunchedConfig(fspath(file or LAUNCHED), name or "", list(join), meet)
+        self._config = self._launched.config
         if passes and self._config.backend not in ("gossip", "null"):
             raise _core.ModelError(f"the model is on {passes.device}, and the back end {self._config.backend}; accepted on "
                                    "a device: gossip, null")  # fmt: skip
         self._passes = passes  # of a model on a device
         self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads, passes)
         self._together = self._config.backend == "collective"  # all nodes make the same steps
-        self._averages = self._together or self._config.backend == "kvstore"  # gradients, over all nodes
+        self._averages = self._core.averages_gradients  # over all nodes
         self._phase = "made"
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
@@ -66,6 +72,16 @@ class Node:
     def threads(self) -> int:
         """As many as this node should compute with: torch.set_num_threads(node.threads)."""
         return int(self._config.threads)
+
+    @property
+    def averages_gradients(self) -> bool:
+        """Over all nodes, in each step: back ends collective and kvstore."""
+        return bool(self._averages)
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether update_wait() comes next."""
+        return self._phase == "in a step"
 
     def require_same(self, what: str, value: object) -> None:
         """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on; where
@@ -124,7 +140,7 @@ class Node:
     def reload(self) -> None:
         """Between two steps: takes over the keys of the cluster file that may change while the node runs."""
         self._must_run("reload()")
-        self._core.reload(_core.load_config(self._config.file, self._config.name, []))
+        self._core.reload(self._launched.reload())
 
     def set_batch_size(self, samples: int) -> None:
         """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
@@ -175,7 +191,7 @@ class Node:
         except BaseException as error:
             self._given_up = self._core.given_up  # after Ctrl-C the call goes on elsewhere, and then leaves
             if self._given_up:
-                GIVEN_UP.append(self)
+                self._core.keep(self)  # it may read the memory of the gradients
             if self._given_up or type(error) is _core.Error:
                 self._phase = "left"
             raise

@@ -237,14 +237,17 @@ class ArrayStoreGradients:
             self.settle()
             update()
 
-        return StoreUpdate(settled, len(self._names))
+        return StoreUpdate(settled, len(self._names), ("an update by the program", {}))
+
+    def by_servers(self, words: Words | None) -> StoreUpdate:
+        return StoreUpdate(self.settle, len(self._names), words or ("no optimizer", {}))
 
 
 class StoreUpdate:
-    """The update that a program with arrays makes by itself, in place of an optimizer."""
+    """The update that a program with arrays makes by itself, or that servers make: an optimizer without state here."""
 
-    def __init__(self, step: Callable[[], None], trained: int) -> None:
-        self.step, self._trained = step, trained
+    def __init__(self, step: Callable[[], None], trained: int, words: Words) -> None:
+        self.step, self._trained, self._words = step, trained, words
 
     def words(self) -> tuple[list[Words], list[int], list[int]]:
-        return [("an update by the program", {})], [0] * self._trained, list(range(1, self._trained + 1))
+        return [self._words], [0] * self._trained, list(range(1, self._trained + 1))

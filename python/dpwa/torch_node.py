@@ -26,14 +26,15 @@ AGAIN = "; call attach() once the model has its layers, device and dtype, what i
 AGAIN += "checkpoint is loaded"
 
 
-def attach(model: torch.nn.Module, file: str | PathLike[str], name: str | None = None, *, join: Sequence[str] = (),
+def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name: str | None = None, *, join: Sequence[str] = (),
            threads: int | None = None) -> TorchNode:  # fmt: skip
     """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with the parameters and buffers of
-    `model`, which have to be in host memory.
+    `model`, which have to be in host memory. Without a file the processes of a launcher are the nodes.
 
     They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
     same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
-    converted or given other layers. join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the
+    converted or given other layers. Sharded parameters (DTensors, as of FSDP2) keep their own memory, under gossip: each
+    rank exchanges its shards with the same rank of other groups, by a cluster file of its own. join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the
     passes over a large model; the default is this node's part of its host.
 
     Raises ConfigError with the line of the cluster file, and ModelError that names the tensor.
@@ -65,6 +66,20 @@ def is_on_host(device: torch.device) -> bool:
     return device.type == "cpu"
 
 
+def is_sharded(tensor: torch.Tensor) -> bool:
+    return hasattr(tensor, "placements") and hasattr(tensor, "to_local")
+
+
+def local(tensor: Any) -> torch.Tensor:
+    """What this process has of it."""
+    return tensor.detach().to_local() if is_sharded(tensor) else tensor  # type: ignore[no-any-return]
+
+
+def shard_of(tensor: Any) -> str:
+    mesh = tensor.device_mesh
+    return f"{list(tensor.shape)} as {list(tensor.placements)}, part {mesh.get_coordinate()} of {list(mesh.shape)}"
+
+
 def refuse(name: str, why: str) -> None:
     raise _core.ModelError(f"tensor '{name}' cannot be shared: {why}")
 
@@ -72,7 +87,7 @@ def refuse(name: str, why: str) -> None:
 class TorchNode(Node):
     """See attach()."""
 
-    def __init__(self, model: torch.nn.Module, file: str | PathLike[str], name: str | None, join: Sequence[str],
+    def __init__(self, model: torch.nn.Module, file: str | PathLike[str] | None, name: str | None, join: Sequence[str],
                  threads: int | None) -> None:  # fmt: skip
         import torch
 
@@ -82,16 +97,16 @@ class TorchNode(Node):
         for full, tensor, is_parameter in listed:
             dtype = str(tensor.dtype).removeprefix("torch.")
             described.append((full, "boolean" if dtype == "bool" else dtype, rule_of(tensor, is_parameter),
-                              list(tensor.shape)))  # fmt: skip
+                              list(local(tensor).shape)))  # fmt: skip
         trained = [is_parameter and tensor.requires_grad for _, tensor, is_parameter in listed]
         super().__init__(file, name, join, threads, described, trained,
                          None if is_on_host(device) else DevicePasses(device))  # fmt: skip
-        self._model, self._tensors = model, [tensor for _, tensor, _ in listed]
-        self._names = [full for full, _, _ in listed]
-        self._move_in()
+        self._model, self._copies = model, []
+        self._names, self._tensors = [], []  # of the tensors that have moved
+        self._move_in(listed)
         self._gradients: TorchGradients | TorchStoreGradients | None = None
-        names = [full for full, is_one in zip(self._names, trained) if is_one]
-        parameters = [tensor for tensor, is_one in zip(self._tensors, trained) if is_one]
+        names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
+        parameters = [tensor for (_, tensor, _), is_one in zip(listed, trained) if is_one]
         if self._together:
             self._gradients = TorchGradients(self._core, names, parameters)
         elif self._averages:
@@ -115,15 +130,16 @@ class TorchNode(Node):
         if not any(tensor.requires_grad for _, tensor, _ in listed):
             raise _core.ModelError("all parameters of the model are frozen")
         ends: list[tuple[int, int, str]] = []
-        device = listed[0][1].device
-        for name, tensor, _ in listed:
+        device = local(listed[0][1]).device
+        for name, given, _ in listed:
+            tensor = local(given)
             if tensor.layout is not torch.strided or type(tensor.data) is not torch.Tensor:
                 refuse(name, "it is not a plain dense tensor")
             if tensor.device != device:
                 refuse(name, f"it is on {tensor.device}, others on {device}: a model must be on one device")
             if device.type == "meta":
                 refuse(name, "it is on meta, without memory")
-            if tensor.numel():
+            if tensor.numel() and not is_sharded(given):
                 last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride()))
                 ends.append((tensor.data_ptr(), tensor.data_ptr() + (last + 1) * tensor.element_size(), name))
         ends.sort()
@@ -143,15 +159,24 @@ class TorchNode(Node):
         # Each with a storage of its own: torch.save() refuses one that holds several types.
         return torch.from_numpy(self._core.memory()[offset : offset + size]).view(tensor.dtype)
 
-    def _move_in(self) -> None:
+    def _move_in(self, listed: list[tuple[str, torch.Tensor, bool]]) -> None:
         import torch
 
         if self._passes:
             self._passes.lay_out(self._core.regions())
         last = torch.channels_last
-        reordered = []
-        for name, tensor, offset in zip(self._names, self._tensors, self._core.offsets()):
+        reordered, shards = [], []
+        for (name, given, _), offset in zip(listed, self._core.offsets()):
+            tensor = local(given)
             flat = self._memory_of(offset, tensor)
+            if is_sharded(given):
+                if self._averages:
+                    refuse(name, f"it is sharded; accepted with backend gossip, not {self._config.backend}")
+                self._copies.append((flat.view(tensor.shape), given))
+                shards.append(shard_of(given))
+                continue
+            self._names.append(name)
+            self._tensors.append(tensor)
             # The values of a store are contiguous.
             if self._config.backend != "kvstore" and tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
                 n, c, h, w = tensor.shape
@@ -163,6 +188,8 @@ class TorchNode(Node):
             tensor.data = view
         if reordered:
             self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
+        if shards:
+            self._core.mark("shards", "; ".join(dict.fromkeys(shards)))
         self._place_of = torch.Tensor.data_ptr
         self._places = [tensor.data_ptr() for tensor in self._tensors]
         self._types = [TYPE_OF(tensor) for tensor in self._tensors]
@@ -182,6 +209,8 @@ class TorchNode(Node):
             for i, tensor in enumerate(tensors):
                 if tensor.data_ptr() != self._places[i] or TYPE_OF(tensor) != self._types[i]:
                     raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
+        if self._copies:
+            return  # FSDP puts whole parameters in their places, and takes them away
         now = list(self._registered())
         if len(now) != len(self._held):
             raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
@@ -192,14 +221,24 @@ class TorchNode(Node):
     def _name_of(self, held: torch.Tensor) -> str:
         return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")
 
+    def _copy_in(self) -> None:
+        for copy, tensor in self._copies:
+            copy.copy_(local(tensor))
+
+    def _copy_back(self) -> None:
+        for copy, tensor in self._copies:
+            local(tensor).copy_(copy)
+
     def _take_in(self) -> None:
         self._check()
         if self._passes:
             self._passes.synchronize()
+        self._copy_in()
         if self._gradients and self._phase != "made":
             self._gradients.check()
 
     def _give_back(self) -> None:
+        self._copy_back()
         if self._gradients:
             self._gradients.settle()
 
@@ -276,6 +315,7 @@ class TorchNode(Node):
             return
         self._begin_step("update_send()")
         self._prepare()
+        self._copy_in()
         with self._waiting():
             if self._passes:
                 self._passes.note_loss(loss)
@@ -292,7 +332,9 @@ class TorchNode(Node):
         return self._wait(loss)
 
     def _wait(self, loss: Any) -> StepReport:
+        self._copy_in()
         report = self._wait_for(None if loss is None else number(loss))
+        self._copy_back()
         if self._phase != "left":
             self._settle()
         return report

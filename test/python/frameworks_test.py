@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
 import unittest
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,19 @@ from nodes import PATIENCE, InFolder, all_at_once, cluster
 
 import dpwa
 import numpy as np
+from lib.ports import free_ports
 
 try:
     import torch
 except ImportError:
     torch = None  # type: ignore[assignment]
+
+ALONE = "gossip: {start_wait_ms: 0}"
+
+
+def has(*modules: str) -> bool:
+    return torch is not None and all(find_spec(module) for module in modules)
+
 
 TRAIN = os.environ.get("DPWA_TRAIN", "")
 
@@ -130,6 +140,204 @@ class Checkpoint(InFolder):
         self.assertEqual(saved.keys(), kept.keys())
         for name, value in kept.items():
             self.assertTrue(torch.equal(value, saved[name]))
+
+
+def data_of(features: int, samples: int) -> Any:
+    generator = torch.Generator().manual_seed(3)
+    x = torch.randn(samples, features, generator=generator)
+    return x, x[:, :1] * 2
+
+
+@unittest.skipUnless(has("lightning"), "needs lightning in this Python")
+class Lightning(InFolder):
+    def fit(self, file: str, name: str, **more: Any) -> Any:
+        import dpwa.lightning
+        import lightning.pytorch as pl
+
+        torch.manual_seed(0)
+
+        class Module(pl.LightningModule):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = torch.nn.Linear(4, 1)
+
+            def training_step(self, batch: Any, _: int) -> Any:
+                return torch.nn.functional.mse_loss(self.layer(batch[0]), batch[1])
+
+            def configure_optimizers(self) -> Any:
+                return torch.optim.SGD(self.parameters(), lr=0.1)
+
+        model, callback = Module(), dpwa.lightning.Callback(file, name)
+        trainer = pl.Trainer(max_epochs=1, accelerator="cpu", callbacks=[callback], logger=False, enable_checkpointing=False,
+                             enable_progress_bar=False, enable_model_summary=False, default_root_dir=self.folder, **more)  # fmt: skip
+        rows = torch.utils.data.TensorDataset(*data_of(4, 32))
+        trainer.fit(model, torch.utils.data.DataLoader(rows, batch_size=4))
+        return model, callback
+
+    def test_each_step_of_the_optimizer_is_one_of_the_node(self) -> None:
+        model, callback = self.fit(cluster(self.folder, 1, ALONE), "w1", accumulate_grad_batches=2, gradient_clip_val=1.0)
+        self.assertEqual((callback.report.clock, callback.node.is_in_step), (4, False))
+        weight = model.layer.weight.detach()[0]
+        self.assertGreater(float(weight[0]), float(weight[1].abs()))
+
+    def test_gradients_are_averaged_before_they_are_clipped(self) -> None:
+        file = cluster(self.folder, 2, "backend: collective", f"collective: {{start_wait_ms: {PATIENCE:.0f}s}}")
+        start = f"from frameworks_test import fit_lightning; fit_lightning({file!r}, 'w2')"
+        with subprocess.Popen([sys.executable, "-c", start], cwd=Path(__file__).parent) as other:
+            model, callback = self.fit(file, "w1", accumulate_grad_batches=2, gradient_clip_val=0.1)
+            self.assertEqual(other.wait(PATIENCE), 0)
+        self.assertEqual((callback.report.participants, callback.report.clock), (2, 4))
+        self.assertLessEqual(float(torch.linalg.vector_norm(torch.cat([one.grad.flatten() for one in model.parameters()]))), 0.1001)
+
+
+def fit_lightning(file: str, name: str) -> None:
+    test = Lightning()
+    test.setUp()
+    test.fit(file, name, accumulate_grad_batches=2, gradient_clip_val=0.1)
+    test.doCleanups()
+
+
+@unittest.skipUnless(has("transformers", "accelerate"), "needs transformers and accelerate in this Python")
+class HuggingFace(InFolder):
+    def train(self, make: Any) -> Any:
+        """With the callbacks and optimizers that make(model) gives."""
+        import transformers
+
+        class Model(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.layer = torch.nn.Linear(4, 1)
+
+            def forward(self, x: Any, y: Any) -> Any:
+                return {"loss": torch.nn.functional.mse_loss(self.layer(x), y)}
+
+        model = Model()
+        rows = [{"x": x, "y": y} for x, y in zip(*data_of(4, 32))]
+        options = transformers.TrainingArguments(
+            output_dir=self.folder, per_device_train_batch_size=4, gradient_accumulation_steps=2, num_train_epochs=2,
+            use_cpu=True, report_to=[], save_strategy="no", learning_rate=0.1, disable_tqdm=True, label_names=["y"])  # fmt: skip
+        trainer = transformers.Trainer(model, options, train_dataset=rows, **make(model))
+        trainer.train()
+        return trainer
+
+    def test_the_callback_makes_the_steps_of_the_node(self) -> None:
+        import dpwa.huggingface
+
+        callback = dpwa.huggingface.Callback(cluster(self.folder, 1, ALONE), "w1")
+        self.train(lambda _: {"callbacks": [callback]})
+        self.assertEqual(callback.report.clock, 8)
+
+    def test_the_callback_refuses_to_average_gradients(self) -> None:
+        import dpwa.huggingface
+
+        callback = dpwa.huggingface.Callback(cluster(self.folder, 1, "backend: collective"), "w1")
+        with self.assertRaisesRegex(dpwa.UsageError, "accepted: optimizers="):
+            self.train(lambda _: {"callbacks": [callback]})
+
+    def test_the_trainer_takes_the_optimizer(self) -> None:
+        made: list[Any] = []
+
+        def make(model: Any) -> Any:
+            node = dpwa.attach(model, cluster(self.folder, 1, ALONE), "w1")
+            node.start()
+            made.append(dpwa.Optimizer(torch.optim.AdamW(model.parameters(), lr=0.1), node))
+            return {"optimizers": (made[0], None)}
+
+        self.train(make)
+        self.assertEqual(made[0].report.clock, 8)
+        made[0].node.finish()
+
+
+@unittest.skipUnless(has("accelerate"), "needs accelerate in this Python")
+class Accelerate(InFolder):
+    def test_the_optimizer_is_prepared_as_any(self) -> None:
+        import accelerate
+
+        accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
+        model = torch.nn.Linear(4, 1)
+        with dpwa.attach(model, cluster(self.folder, 1, ALONE), "w1") as node:
+            own = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), node)
+            prepared, optimizer = accelerator.prepare(model, own)
+            x, y = data_of(4, 32)
+            for begin in range(0, 32, 4):
+                with accelerator.accumulate(prepared):
+                    loss = torch.nn.functional.mse_loss(prepared(x[begin : begin + 4]), y[begin : begin + 4])
+                    accelerator.backward(loss)
+                    accelerator.clip_grad_norm_(prepared.parameters(), 1.0)
+                    optimizer.step()
+                    optimizer.zero_grad()
+            self.assertEqual(own.report.clock, 4)
+
+
+@unittest.skipUnless(has("jax"), "needs jax in this Python")
+class Jax(InFolder):
+    def test_arrays_of_jax_train_under_each_back_end(self) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        x, y = (jnp.asarray(part.numpy()) for part in data_of(4, 32))
+        gradient = jax.jit(jax.value_and_grad(lambda w: jnp.mean((x @ w["w"] + w["b"] - y) ** 2)))
+        for backend in ("gossip", "collective", "'null'"):
+            with self.subTest(backend):
+                values = {"w": jnp.zeros((4, 1)), "b": jnp.zeros(1, jnp.bfloat16)}
+                node = dpwa.attach_arrays(values, cluster(self.folder, 1, f"backend: {backend}", ALONE), "w1")
+                with node:
+                    for _ in range(200):
+                        values = {key: jnp.asarray(value) for key, value in node.values.items()}
+                        loss, gradients = gradient(values)
+
+                        def update(mean: Any, values: Any = values) -> Any:
+                            return {key: value - 0.1 * jnp.asarray(mean[key]) for key, value in values.items()}
+
+                        report = node.step(float(loss), gradients=gradients, update=update)
+                self.assertEqual(report.clock, 200)
+                np.testing.assert_allclose(node.values["w"][:, 0], [2, 0, 0, 0], atol=0.02)
+
+
+@unittest.skipIf(torch is None, "needs torch in this Python")
+class Distributed(InFolder):
+    def test_a_node_is_stateful_for_distributed_checkpoints(self) -> None:
+        import torch.distributed.checkpoint as dcp
+        from torch.distributed.checkpoint.stateful import Stateful
+
+        def made() -> Any:
+            return dpwa.attach(torch.nn.Linear(2, 1), cluster(self.folder, 1, ALONE), "w1")
+
+        node = made()
+        self.assertIsInstance(node, Stateful)
+        with node:
+            for _ in range(3):
+                node.update_send(1.0)
+                node.update_wait()
+            dcp.save({"node": node}, checkpoint_id=self.folder, no_dist=True)
+        fresh = made()
+        dcp.load({"node": fresh}, checkpoint_id=self.folder, no_dist=True)
+        self.assertEqual(fresh.state_dict()["clock"], 3)
+
+    def test_groups_of_fsdp_exchange_their_shards_and_outlive_a_group(self) -> None:
+        """Two groups of two processes, of which one is killed."""
+        files = []
+        for rank in range(2):
+            folder = Path(self.folder, f"rank{rank}")
+            folder.mkdir()
+            files.append(cluster(str(folder), 2, "gossip: {timeout_ms: 10s, start_wait_ms: 240s, finish_wait_ms: 1s}"))
+        ports = free_ports(2)
+        processes = {(group, rank): subprocess.Popen(
+            [sys.executable, "-c", f"import fsdp_node; fsdp_node.train({files[rank]!r}, 'w{group + 1}', {group})"],
+            cwd=Path(__file__).parent, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                 "MASTER_PORT": str(ports[group]), "DPWA_NAME": f"w{group + 1}"})
+            for group in range(2) for rank in range(2)}  # fmt: skip
+        try:
+            said = {key: process.communicate(timeout=PATIENCE)[0] for key, process in processes.items()}
+        finally:
+            for process in processes.values():
+                process.kill()
+        self.assertEqual(processes[1, 1].returncode, -signal.SIGKILL)
+        self.assertNotEqual(processes[1, 0].returncode, 0)  # its group is lost
+        for rank in range(2):
+            self.assertEqual(processes[0, rank].returncode, 0)
+            self.assertIn("blended; went on alone; learnt", said[0, rank])
 
 
 if __name__ == "__main__":

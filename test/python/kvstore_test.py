@@ -186,10 +186,37 @@ class Arrays(WithServers):
             np.testing.assert_array_equal(arrays["w"], np.full(3, -1, np.float32))
             np.testing.assert_array_equal(arrays["b"], np.full(2, -6.0))
 
-    def test_updates_by_servers_are_refused_for_arrays(self) -> None:
-        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {servers: [{name: s1, host: 127.0.0.1, port: 9}]}")
-        with self.assertRaisesRegex(dpwa.ConfigError, "kvstore.update is 'server'.* accepted for arrays: 'worker'"):
-            dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
+    def test_servers_make_the_step_of_an_optimizer_that_was_named(self) -> None:
+        file = self.start(2, "type: dist_sync, update: server")
+        own = [{"w": np.full(3, rank, np.float32)} for rank in range(2)]
+
+        def run(rank: int) -> None:
+            node = dpwa.attach_arrays(own[rank], file, f"w{rank + 1}")
+            with node:
+                with self.assertRaisesRegex(dpwa.UsageError, r"the servers make the update; accepted: set_optimizer\(name"):
+                    node.step(gradients={"w": np.ones(3)})
+                node.set_optimizer("momentum", learning_rate=0.5, momentum=0.5)
+                for _ in range(2):
+                    report = node.step(gradients={"w": np.full(3, 4.0 * rank)}, update=lambda mean: self.fail("not asked"))
+                self.assertEqual((report.outcome, report.clock), ("averaged", 2))
+                own[rank]["w"][1] = 9
+                with self.assertRaisesRegex(dpwa.UsageError, "array 'w' was written by the program"):
+                    node.step(gradients={"w": np.ones(3)})
+                node.leave()
+
+        all_at_once(lambda: run(0), lambda: run(1))
+        for arrays in own:  # from those of the first: -0.5 * 2, and -0.5 * (2 + 0.5 * 2)
+            np.testing.assert_array_equal(arrays["w"][[0, 2]], [-2.5, -2.5])
+
+    def test_a_type_without_servers_trains_alone(self) -> None:
+        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {type: local_update_cpu}")
+        arrays = {"w": np.ones(3)}
+        with dpwa.attach_arrays(arrays, file, "w1") as node:
+            report = node.step(gradients={"w": np.full(3, 0.5)}, update=lambda own: {"w": arrays["w"] - own["w"]})
+        self.assertEqual((report.clock, arrays["w"].tolist()), (1, [0.5] * 3))
+        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {type: local_update_cpu, compression: {type: fp16}}")
+        with self.assertRaisesRegex(dpwa.ConfigError, "kvstore.compression.type: .* accepted there: none"):
+            dpwa.attach_arrays(arrays, file, "w1")
 
 
 @unittest.skipIf(torch is None, "needs torch in this Python")

@@ -18,6 +18,7 @@ from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, clust
 
 import dpwa
 import numpy as np
+from lib.ports import free_ports
 
 try:
     import torch
@@ -163,6 +164,29 @@ class Command(InFolder):
         said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True,
                               env={**os.environ, **torchrun})  # fmt: skip
         self.assertEqual(said.stdout, "w2\n")
+
+    @unittest.skipIf(torch is None, "needs torch in this Python")
+    def test_processes_of_a_launcher_find_one_another_without_nodes_and_without_a_file(self) -> None:
+        (port,) = free_ports(1)
+        text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
+        text += "w = numpy.zeros(3)\n"
+        text += "with dpwa.attach_arrays({'w': w}, *sys.argv[1:]) as node:\n  w += node.rank\n  node.reload()\n"
+        text += "print(node.name, node.size, node.finish().participants, w[0])"
+        file = Path(self.folder, "cluster.yaml")
+        file.write_text(f"cluster: unlisted\n{PATIENT}\n", encoding="utf-8")
+        for words in ([], [str(file)]):
+            with self.subTest(words):
+                processes = [subprocess.Popen([sys.executable, "-c", text, *words], stdout=subprocess.PIPE, text=True,
+                                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank),
+                                                   "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+                             for rank in range(2)]  # fmt: skip
+                said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+                if words:  # without a file no node waits long for the other at its end
+                    self.assertEqual(said, ["rank0 2 2 0.5\n", "rank1 2 2 0.5\n"])
+                else:
+                    self.assertEqual([line.split()[:2] for line in said], [["rank0", "2"], ["rank1", "2"]])
+        with self.assertRaisesRegex(dpwa.ConfigError, "without a file: no launcher .* accepted: a cluster file, or torchrun"):
+            dpwa.attach_arrays({"w": np.zeros(3)})
 
 
 @unittest.skipIf(torch is None, "needs torch in this Python")
@@ -326,6 +350,19 @@ class Torch(InFolder):
         self.assertIn("accuracy", said)
         self.assertGreater(blends, 0)
         self.assertEqual((ended.averaged, ended.participants), (True, 2))
+
+
+@unittest.skipUnless(os.environ.get("DPWA_OTHER_PYTHON"), "needs another Python with the package and torch")
+class OtherPython(InFolder):
+    def test_nodes_with_another_python_and_torch_train_one_model(self) -> None:
+        file = cluster(self.folder, 2, PATIENT)
+        processes = [subprocess.Popen([python, "-m", "dpwa.demo", "--seconds", "3", "--as-node", file, name],
+                                      stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path})
+                     for python, name, path in ((sys.executable, "w1", PACKAGE), (os.environ["DPWA_OTHER_PYTHON"], "w2", ""))]  # fmt: skip
+        said = [json.loads(process.communicate(timeout=PATIENCE)[0]) for process in processes]
+        self.assertEqual([one["participants"] for one in said], [2, 2])
+        self.assertEqual(said[0]["after"], said[1]["after"])
+        self.assertGreater(said[0]["blends"] + said[1]["blends"], 0)
 
 
 class Demo(unittest.TestCase):
