@@ -44,19 +44,15 @@ void LaunchedConfig::place_by_seeds(Config& config,
   config.nodes.push_back(std::move(self));
 }
 
-void LaunchedConfig::place(Config& config) {
-  const launch::LauncherEnvironment environment = launch::launcher_environment();
-  if (config.nodes.empty() && !config.seeds.empty()) return place_by_seeds(config, environment);
-  if (config.nodes.empty() && config.backend == Backend::kvstore && !is_local(config.kvstore.type))
+// As one of the processes that the launcher has started, which are the nodes.
+void LaunchedConfig::place_by_meeting(Config& config,
+                                      const launch::LauncherEnvironment& environment) {
+  if (config.backend == Backend::kvstore && !is_local(config.kvstore.type))
     fail_at_key(config, "nodes",
                 "missing; accepted: the workers of backend kvstore, which its servers read in the "
                 "same file, in the order of their ranks");
   const auto place = launch::find_place(environment);
   if (!place) return;
-  if (!config.nodes.empty()) {
-    config.self = launch::name_in_file(config, *place);
-    return;
-  }
   if (!config.self.empty())
     fail_at_key(config, "nodes",
                 config::shown(config.self) +
@@ -68,6 +64,16 @@ void LaunchedConfig::place(Config& config) {
   config.nodes = launch::meet(*place, meeting_options(config, environment, *place));
   config.self = launch::node_name(place->rank);
   has_met_ = true;
+}
+
+void LaunchedConfig::place(Config& config) {
+  const launch::LauncherEnvironment environment = launch::launcher_environment();
+  if (config.nodes.empty()) {
+    config.seeds.empty() ? place_by_meeting(config, environment)
+                         : place_by_seeds(config, environment);
+  } else if (const auto place = launch::find_place(environment)) {
+    config.self = launch::name_in_file(config, *place);
+  }
 }
 
 Config LaunchedConfig::reload() const {

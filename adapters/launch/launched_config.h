@@ -36,6 +36,7 @@ class LaunchedConfig {
  private:
   void place(Config& config);
   void place_by_seeds(Config& config, const launch::LauncherEnvironment& environment);
+  void place_by_meeting(Config& config, const launch::LauncherEnvironment& environment);
 
   std::filesystem::path file_;
   std::string name_;

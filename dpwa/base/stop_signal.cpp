@@ -19,6 +19,7 @@ std::atomic<int> noted{0};
 std::atomic<std::int64_t> terminated_at{0};  // the first SIGTERM that counted; 0 = none
 std::atomic<int> code_of_notice{code_after_sigterm};
 std::atomic<unsigned> grace{0};  // seconds; 0 = not known
+std::atomic<unsigned> bound{0};  // likewise, of limit()
 std::atomic<bool> deferred{false};
 std::atomic<bool> reload_wanted{false};
 std::atomic<const char*> name{nullptr};
@@ -89,7 +90,10 @@ void on_signal(int number) {
   }
   if (number == SIGTERM) terminated_at = now_ms();
   if (!deferred) end(number);
-  if (grace > 0) ::alarm(std::max(1U, grace - 1));
+  if (grace > 0)
+    ::alarm(std::max(1U, grace - 1));
+  else if (bound > 0)
+    ::alarm(bound);
 }
 
 void on_early_signal(int number) {
@@ -155,7 +159,8 @@ bool take_reload() {
 void limit(unsigned seconds) {
   if (grace > 0) return;
   handle(SIGALRM, on_alarm);
-  ::alarm(seconds);
+  bound = seconds;
+  if (noted != 0) ::alarm(seconds);
 }
 
 void set_grace(unsigned seconds) {

@@ -26,7 +26,7 @@ void defer(bool on);           // from now on, whether the first signal is only 
 int received();                // the number of the noted signal; 0 = none. Any thread.
 bool preempted();              // whether it was a notice. Any thread.
 bool take_reload();            // whether SIGHUP arrived since the last call
-void limit(unsigned seconds);  // ends the process after that time, if a signal was noted
+void limit(unsigned seconds);  // ends it so long after a signal; from now on, if one is noted
 // The time from the first signal until the process is killed: it ends a second before, wherever it
 // is, and limit() has no effect.
 void set_grace(unsigned seconds);

@@ -90,7 +90,7 @@ void check_kernel(const DoctorFacts& facts, Checks& checks) {
 
 void check_other(const DoctorFacts& facts, const DoctorFacts::Other& other, Checks& checks) {
   const std::string who = other.name + " at " + other.address;
-  if (!other.is_resolved && other.is_seed) {
+  if (!other.is_resolved && facts.by_seeds) {
     checks.push_back({Level::warning, who + ": its host is not known here yet; nodes ask for it "
                                             "until gossip.start_wait_ms is over"});
   } else if (!other.is_resolved) {

@@ -21,7 +21,6 @@ struct DoctorFacts {
     std::string name;
     std::string address;      // HOST:PORT
     bool is_resolved = true;  // the host
-    bool is_seed = false;     // nobody need be there yet
     bool answers = false;
     bool nobody_listens = false;
     std::string error{};  // why it does not answer
@@ -31,7 +30,7 @@ struct DoctorFacts {
     std::uint64_t model_bytes = 0;
     std::optional<double> clock_ahead_s{};  // of that machine
   };
-  bool by_seeds = false;  // the file lists no nodes
+  bool by_seeds = false;  // the file lists no nodes: the others are seeds, where nobody need be yet
   std::vector<Own> own;
   std::vector<Other> others;
   Backend backend = Backend::gossip;

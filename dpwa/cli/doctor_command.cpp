@@ -98,7 +98,6 @@ void ask_others(const observe::Asking& asking, const std::vector<NodeEntry>& ent
     const NodeEntry& entry = entries[i];
     DoctorFacts::Other other{entry.name, entry.host + ":" + std::to_string(entry.port)};
     other.is_resolved = !entry.addresses.empty();
-    other.is_seed = entry.name.starts_with("seed ");
     other.answers = answers[i].error.empty();
     other.nobody_listens = answers[i].nobody_listens;
     other.error = answers[i].error;

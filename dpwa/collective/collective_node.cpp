@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "dpwa/base/random.h"
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/collective/agreement.h"
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/text.h"
@@ -278,12 +279,17 @@ FinishReport CollectiveNode::finish() {
 // at work last, and leave together.
 void CollectiveNode::run_out() {
   while (phase_ == Phase::together) {
+    const bool told_to_stop = stop_signal::received() != 0;
+    if (told_to_stop && !stops_on_loss()) return leave();
+    if (told_to_stop) replica_.set_stopping();
     const StepResult result = exchanged(replica_.exchange_joined());
     std::optional<CollectiveError> error = result.error;
     if (!error) {
       const StepTally& tally = *result.tally;
       require_equal_weights(tally);
       if (tally.first_stopping >= 0) {
+        steps_.take(tally);
+        if (told_to_stop) return leave();
         const std::string who = session_->name_of(tally.first_stopping);
         leave();
         throw std::runtime_error("node '" + config_.self + "' ends because '" + who +

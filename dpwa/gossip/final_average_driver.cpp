@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "dpwa/base/stop_signal.h"
 #include "dpwa/config/config.h"
 #include "dpwa/engine/final_average.h"
 #include "dpwa/engine/trainer_state.h"
@@ -20,6 +21,7 @@
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/gossip/parameters.h"
 #include "dpwa/gossip/trainer_side.h"
+#include "dpwa/log/log.h"
 #include "dpwa/net/client.h"
 #include "dpwa/net/local_node.h"
 #include "dpwa/snapshot/sketch.h"
@@ -156,6 +158,11 @@ FinishReport run_final_average(TrainerSide& side) {
   std::set<std::string> served;  // peers that hold the final snapshot
   std::optional<FinishReport> report;
   while (!report) {
+    if (stop_signal::received() != 0) {
+      log(LogLevel::info, "gossip",
+          "told to stop before the final average: the model of this node is that of its last step");
+      return {};
+    }
     served.merge(side.node.local().served.take_final());
     const FinalAverage::Action action = average.next(SteadyClock::now(), served);
     log_lines(average.take_lines());

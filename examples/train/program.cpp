@@ -42,8 +42,8 @@
 namespace dpwa::train {
 namespace {
 
-// After a signal to stop: for an evaluation, and for all that follows the final checkpoint where
-// DPWA_GRACE_S does not tell how long that may take.
+// After a signal to stop: for an evaluation, and for all that follows it and the final checkpoint
+// where DPWA_GRACE_S does not tell how long that may take.
 constexpr std::chrono::seconds evaluation_limit(2);
 constexpr unsigned stop_limit_seconds = 6;
 
@@ -267,6 +267,7 @@ bool Program::leave(RunResult& result) {
   }
   const FinishReport finished = adapter_->finish();
   result.lost_final_model = finished.lost_final_model;
+  if (stop_signal::received() != 0 && !finished.averaged) return true;
   const bool measures = options_.reestimate_batch_norm && has_batch_norm(*model_);
   if (measures && !finished.averaged)
     log(LogLevel::warn, "train",
@@ -339,13 +340,12 @@ int Program::run() {
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   result.preempted = stop_signal::preempted();
-  if (stop_signal::received() != 0) stop_signal::limit(stop_limit_seconds);
+  stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
   if (result.own && !trainer.has_evaluated())
     report_->evaluation(result.position.train_seconds, result.position.step, *result.own);
   write(result);
   result.saved &= models_->write_own(*model_, result);
-  stop_signal::defer(false);  // all is safe: a signal need not wait for the other nodes
   const bool enough = leave(result);
   if (stop_signal::received() != 0) result.interrupted = true;  // while it waited for the others
   result.preempted = stop_signal::preempted();

@@ -2,8 +2,6 @@
 #include <signal.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <tuple>
 
 #include "dpwa/net/free_ports.h"
 #include "test/examples/trainer_process.h"
@@ -11,22 +9,6 @@
 
 using namespace dpwa;
 using namespace dpwa::test;
-
-namespace {
-
-// A signal to the process that none of its threads has taken yet.
-bool is_pending(pid_t process, int number) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string word; status >> word;) {
-    if (word != "ShdPnd:") continue;
-    std::uint64_t set = 0;
-    status >> std::hex >> set;
-    return (set >> (number - 1) & 1) != 0;
-  }
-  return false;
-}
-
-}  // namespace
 
 TEST_CASE_FIXTURE(Trainer, "a run ends with exit code 0, metrics of every step and a result") {
   const std::string model = (dir / "models/m.safetensors").string();
@@ -101,72 +83,6 @@ TEST_CASE_FIXTURE(Trainer, "--resume among checkpoints of other nodes alone says
   REQUIRE(train("run", {"--steps", "3", "--resume", "--checkpoint", points}) == 0);
   CHECK(said(points + " holds checkpoints of a.b, s1, none of w1: starting from the beginning"));
   CHECK_FALSE(said("no checkpoint in"));
-}
-
-TEST_CASE_FIXTURE(Trainer,
-                  "SIGTERM, SIGINT and the notice of a preemption end a run after its step with "
-                  "checkpoint and result") {
-  for (const int number : {SIGTERM, SIGINT, SIGUSR2}) {
-    const std::string run = "run" + std::to_string(number);
-    const std::string checkpoints = (dir / ("checkpoints" + std::to_string(number))).string();
-    const Arguments options{"--steps", "100000", "--step-time", "5", "--checkpoint", checkpoints};
-    auto process = start(command(run, options));
-    const auto metrics = dir / run / "w1.metrics.jsonl";
-    REQUIRE(test::eventually([&] { return !test::read_text(metrics).empty(); }, until_it_trains));
-    process.signal(number);
-    CHECK(process.wait() == (number == SIGINT ? 130 : 143));
-    const json outcome = result(run);
-    CHECK(outcome["interrupted"] == true);
-    CHECK(outcome["preempted"] == (number == SIGUSR2));
-    const std::uint64_t steps = outcome["steps"];
-    CHECK(losses(run).size() == steps);
-    CHECK(std::filesystem::exists(std::filesystem::path(checkpoints) /
-                                  ("w1." + std::to_string(steps) + ".ckpt")));
-    CHECK(train(run, {"--steps", std::to_string(steps + 3), "--checkpoint", checkpoints,
-                      "--resume"}) == 0);
-    CHECK(losses(run).size() == steps + 3);
-  }
-}
-
-TEST_CASE_FIXTURE(Trainer, "a second signal ends the process at once") {
-  auto process = start(command("run", {"--steps", "10", "--step-time", "60000"}));
-  // The metrics file is opened just before training starts.
-  const auto metrics = dir / "run/w1.metrics.jsonl";
-  REQUIRE(test::eventually([&] { return std::filesystem::exists(metrics); }, until_it_trains));
-  process.signal(SIGINT);
-  REQUIRE(test::eventually([&] { return !is_pending(process.id(), SIGINT); }));  // two would merge
-  process.signal(SIGINT);
-  CHECK(process.wait() == 130);
-}
-
-TEST_CASE_FIXTURE(Trainer, "a signal before training ends a program with a line") {
-  const auto ports = net::free_ports(2);
-  test::write_text(dir / "cluster.yaml", "nodes: [{name: w1, port: " + std::to_string(ports[0]) +
-                                             "}, {name: w2, port: " + std::to_string(ports[1]) +
-                                             "}]\ngossip: {min_nodes: 2, start_wait_ms: 5m}\n");
-  const std::string file = (dir / "cluster.yaml").string();
-  for (const auto& [program, number, words] :
-       {std::tuple(DPWA_TRAIN, SIGINT, "dpwa-train: ended by SIGINT\n"),
-        std::tuple(DPWA_SVI, SIGTERM, "dpwa-svi: ended by SIGTERM\n")}) {
-    CAPTURE(words);
-    auto process =
-        start({program, "--config", file, "--name", "w1", "--data", "synthetic"}, "interrupted");
-    const auto text = [&] { return test::read_text(dir / "interrupted"); };
-    REQUIRE(test::eventually([&] { return text().find(": shard 1 of 2") != std::string::npos; },
-                             until_it_trains));
-    process.signal(number);
-    CHECK(process.wait() == 128 + number);
-    INFO(text());
-    CHECK(text().ends_with(words));
-  }
-}
-
-TEST_CASE_FIXTURE(Trainer, "a signal ends --find-batch with a line") {
-  auto process = start(command("run", {"--find-batch", "--model", "resnet18"}));
-  REQUIRE(test::eventually([&] { return said("fits\n       1 "); }, until_it_trains));
-  process.signal(SIGINT);
-  CHECK(process.wait() == 130);
-  CHECK(output().ends_with("dpwa-train: ended by SIGINT\n"));
 }
 
 TEST_CASE_FIXTURE(Trainer,
@@ -315,16 +231,6 @@ TEST_CASE_FIXTURE(Trainer, "--reestimate-batchnorm that will measure nothing is 
   CHECK(train("run", {"--steps", "3", "--reestimate-batchnorm", "--model", "cnn"}) == 0);
   CHECK_FALSE(said("has no BatchNorm"));
   CHECK(said("--reestimate-batchnorm: no averaged model, so its BatchNorm is not measured"));
-}
-
-TEST_CASE_FIXTURE(Trainer, "SIGHUP before main() ends no program that reads its file again") {
-  const std::string preload = std::string("LD_PRELOAD=") + DPWA_EARLY_HANG_UP;
-  for (const char* program : {DPWA_TRAIN, DPWA_SVI}) {
-    CAPTURE(program);
-    CHECK(start({"/usr/bin/env", preload, program, "--version"}).wait() == 0);
-    CHECK(said(" 0."));
-  }
-  CHECK(start({"/usr/bin/env", preload, "/bin/sleep", "9"}).wait() == -SIGHUP);
 }
 
 TEST_CASE_FIXTURE(Trainer, "SIGHUP reads the cluster file again, and a wrong one changes nothing") {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""dpwa-train under srun, in a Slurm of its own: munged, slurmctld and two slurmd on this machine.
+"""dpwa-train under srun, in a Slurm of its own: munged, slurmctld, and two slurmd with networks of their own.
 
-usage: slurm_test.py DPWA_TRAIN
+usage: slurm_test.py DPWA_TRAIN [TORCHRUN]
 
 Prints a line that ctest takes for a skipped test where Slurm is not installed, or cannot be started here.
 """
@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -20,35 +19,50 @@ import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+from growth import Growth
 
-from growth import Growth  # noqa: E402
-from lib.ports import free_ports  # noqa: E402
-
-PROGRAMS = ("srun", "sinfo", "slurmctld", "slurmd", "munged")
+PROGRAMS = ("srun", "sinfo", "slurmctld", "slurmd", "munged", "ip", "unshare")
 PATIENCE_S = 120
 TRAIN = ""
+TORCHRUN: str | None = None
+SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "slurm"
+# The controller is in namespaces of this process, which has a bridge to those of the nodes.
+OUTSIDE = ["unshare", "--net", "--mount", "--uts", "sh", "-c", "hostname ctl && exec \"$@\"", "sh"]
+HOSTS = {"ctl": "10.88.0.1", "n1": "10.88.0.2", "n2": "10.88.0.3"}
+NODE = """hostname "$1" && touch "$2" && { read _ || true; } && ip link set lo up && ip address add "$3/24" dev eth0 &&
+ip link set eth0 up && exec slurmd -D -f "$4\""""
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
 
 
 class Slurm:
-    """A controller and two nodes, one with a host name of its own, without accounts or cgroups."""
+    """A controller and two nodes, each a host with a network of its own, without accounts or cgroups."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.daemons: list[subprocess.Popen[bytes]] = []
-        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
+        programs = [str(Path(program).parent) for program in (TRAIN, TORCHRUN) if program]
+        self.environment = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf"),
+                            "PATH": ":".join([*programs, os.environ["PATH"]])}
 
     def begin(self) -> None:
         folder = self.folder
-        nodes = [socket.gethostname(), f"{socket.gethostname()}-2"]
-        controller, *ports = free_ports(3)
+        (folder / "hosts").write_text("127.0.0.1 localhost\n" + "".join(f"{at} {name}\n" for name, at in HOSTS.items()),
+                                      encoding="ascii")
+        run("mount", "--bind", str(folder / "hosts"), "/etc/hosts")
+        run("ip", "link", "set", "lo", "up")
+        run("ip", "link", "add", "bridge", "type", "bridge")
+        run("ip", "address", "add", HOSTS["ctl"] + "/24", "dev", "bridge")
+        run("ip", "link", "set", "bridge", "up")
         key = folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
         for name in ("state", "spool"):
             (folder / name).mkdir()
         lines = [
-            "ClusterName=test", "SlurmctldHost=localhost", f"SlurmctldPort={controller}", "SlurmUser=root",
+            "ClusterName=test", f"SlurmctldHost=ctl({HOSTS['ctl']})", "SlurmUser=root",
             "SlurmdUser=root", "AuthType=auth/munge", f"AuthInfo=socket={folder}/munge.sock",
             "ProctrackType=proctrack/linuxproc", "TaskPlugin=task/none", "MpiDefault=none", "ReturnToService=2",
             "SchedulerType=sched/backfill", "SelectType=select/cons_tres", "SelectTypeParameters=CR_CPU",
@@ -58,35 +72,47 @@ class Slurm:
             f"SlurmctldLogFile={folder}/ctld.log", f"SlurmdLogFile={folder}/%n.log",
             "JobCompType=jobcomp/none", "AccountingStorageType=accounting_storage/none",
             "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
+            *(f"NodeName={name} NodeAddr={at} CPUs=16 State=UNKNOWN" for name, at in HOSTS.items() if name != "ctl"),
         ]
-        for node, port in zip(nodes, ports):
-            lines.append(f"NodeName={node} NodeAddr=127.0.0.1 Port={port} CPUs=8 State=UNKNOWN")
         (folder / "slurm.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
         self.start("munged", "--foreground", "--force", f"--socket={folder}/munge.sock", f"--key-file={key}",
-                   f"--pid-file={folder}/munge.pid", f"--seed-file={folder}/munge.seed", f"--log-file={folder}/munge.log")
+                   f"--pid-file={folder}/munge.pid", f"--seed-file={folder}/munge.seed",
+                   f"--log-file={folder}/munge.log")
         self.wait_until((folder / "munge.sock").exists)
         self.start("slurmctld", "-D", "-f", str(folder / "slurm.conf"))
-        for node in nodes:
-            # slurmd knows its node by the name of its host: the second one gets a name of its own.
-            self.start("unshare", "--uts", "sh", "-c", 'hostname "$1" && exec slurmd -D -f "$2"', "sh", node,
-                       str(folder / "slurm.conf"))
+        for name in ("n1", "n2"):
+            self.begin_node(name)
         self.wait_until(self.is_idle)
 
-    def start(self, *command: str) -> None:
-        with open(self.folder / "daemons.log", "ab") as log:
-            self.daemons.append(subprocess.Popen(command, stdout=log, stderr=log, env=self.environment))
+    def begin_node(self, name: str) -> None:
+        there = self.folder / f"{name}.there"
+        node = self.start("unshare", "--net", "--uts", "sh", "-c", NODE, "sh", name, str(there), HOSTS[name],
+                          str(self.folder / "slurm.conf"))
+        self.wait_until(there.exists)
+        run("ip", "link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", str(node.pid))
+        run("ip", "link", "set", name, "master", "bridge", "up")
+        assert node.stdin is not None
+        node.stdin.close()  # ends its `read`
 
-    def wait_until(self, condition) -> None:
-        end = time.monotonic() + 60
+    def start(self, *command: str) -> subprocess.Popen[bytes]:
+        with open(self.folder / "daemons.log", "ab") as log:
+            self.daemons.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                                                 env=self.environment))
+        return self.daemons[-1]
+
+    def wait_until(self, condition, log: Path | None = None) -> None:
+        end = time.monotonic() + PATIENCE_S
         while not condition():
             if time.monotonic() > end or any(daemon.poll() is not None for daemon in self.daemons):
-                raise RuntimeError((self.folder / "daemons.log").read_text(encoding="utf-8", errors="replace")[-2000:])
+                logs = [self.folder / "daemons.log", *([log] if log is not None and log.exists() else [])]
+                raise RuntimeError("".join(file.read_text(encoding="utf-8", errors="replace")[-4000:] for file in logs))
             time.sleep(0.2)
 
     def is_idle(self) -> bool:
-        command = ["sinfo", "-h", "-o", "%D %T"]
-        found = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False)
-        return found.stdout.split() == ["2", "idle"]
+        return self.ask("sinfo", "-h", "-o", "%D %T", check=False).split() == ["2", "idle"]
+
+    def ask(self, *words: str, check: bool = True) -> str:
+        return subprocess.run(words, env=self.environment, stdout=subprocess.PIPE, text=True, check=check).stdout
 
     def srun(self, *words: str) -> subprocess.Popen[str]:
         pipe, both = subprocess.PIPE, subprocess.STDOUT
@@ -102,13 +128,27 @@ class Slurm:
                 daemon.kill()
 
 
+def write_cluster(folder: Path, backend: str) -> None:
+    key = folder / "cluster.key"
+    key.write_text("ab" * 32 + "\n", encoding="ascii")
+    key.chmod(0o600)
+    (folder / "cluster.yaml").write_text(f"backend: {backend}\nsecurity: {{mode: psk, key_file: {key}}}\n",
+                                         encoding="utf-8")
+
+
+def lines_of(file: Path) -> int:
+    return file.read_text(encoding="utf-8").count("\n") if file.exists() else 0
+
+
 class Launched(unittest.TestCase):
     slurm: Slurm
 
-    def train(self, folder: Path, backend: str, *flags: str, more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        (folder / "cluster.yaml").write_text(f"backend: {backend}\n", encoding="utf-8")
+    def train(self, folder: Path, backend: str, *flags: str, launcher: tuple[str, ...] = (),
+              more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        write_cluster(folder, backend)
         options = ["--config", str(folder / "cluster.yaml"), "--run-dir", str(folder / "run"), "--data", "synthetic"]
-        return self.slurm.srun(*flags, TRAIN, *options, "--threads", "1", "--quiet", *(more or ("--steps", "60")))
+        options += ["--threads", "1", "--quiet", *(more or ("--steps", "60"))]
+        return self.slurm.srun(*flags, *launcher, TRAIN, *options)
 
     def ended(self, process: subprocess.Popen[str]) -> tuple[str, int]:
         """Its output and exit code; ended here where it does not by itself."""
@@ -134,6 +174,56 @@ class Launched(unittest.TestCase):
                     losses = {result["averaged_model"]["test_loss"] for result in self.results(Path(name), 0, 1, 2)}
                     self.assertEqual(len(losses), 1, output)
 
+    def test_torchrun_starts_the_nodes_on_two_hosts(self) -> None:
+        if TORCHRUN is None:
+            self.skipTest("torchrun is not installed")
+        torchrun = (TORCHRUN, "--no-python", "--nnodes=2", "--nproc-per-node=2", "--rdzv-backend=c10d",
+                    "--rdzv-endpoint=n1:29500", "--rdzv-id=test")
+        for backend in ("gossip", "collective"):
+            with self.subTest(backend=backend), tempfile.TemporaryDirectory() as name:
+                process = self.train(Path(name), backend, "-N2", "--ntasks-per-node=1", launcher=torchrun)
+                output, code = self.ended(process)
+                self.assertEqual(code, 0, output)
+                results = self.results(Path(name), 0, 1, 2, 3)
+                self.assertEqual([each["averaged_model"]["participants"] for each in results], [4] * 4, output)
+                self.assertEqual(len({each["averaged_model"]["test_loss"] for each in results}), 1, output)
+
+    def test_the_samples_write_checkpoints_and_are_queued_again_after_a_notice(self) -> None:
+        samples = {"train.sbatch": ("--ntasks-per-node=2", 4)}
+        if TORCHRUN is not None:
+            samples["torchrun.sbatch"] = ("--ntasks-per-node=1", 8)
+        for sample, (flag, count) in samples.items():
+            with self.subTest(sample=sample), tempfile.TemporaryDirectory() as name:
+                self.preempt(Path(name), sample, flag, count)
+
+    def preempt(self, folder: Path, sample: str, flag: str, count: int) -> None:
+        """A job of the sample, on a run that lasts."""
+        write_cluster(folder, "gossip")
+        text = (SAMPLES / sample).read_text(encoding="utf-8")
+        data = "--data synthetic --quiet"
+        self.assertIn(data, text)
+        (folder / sample).write_text(text.replace(data, data + " --steps 1000000 --step-time 50 --threads 1"),
+                                     encoding="utf-8")
+        job = self.slurm.ask("sbatch", "--parsable", "--cpus-per-task=1", flag, f"--chdir={folder}",
+                             str(folder / sample)).strip()
+        self.addCleanup(self.slurm.ask, "scancel", job)
+        points, runs = folder / "points", folder / "runs" / job
+        log = folder / f"dpwa-{job}.log"
+
+        def train() -> bool:
+            return all(lines_of(runs / f"rank{rank}.metrics.jsonl") > 5 for rank in range(count))
+
+        def is_queued_again() -> bool:
+            return "Restarts=1 " in self.slurm.ask("scontrol", "--oneliner", "show", "job", job)
+
+        self.slurm.wait_until(train, log)
+        self.slurm.ask("scancel", "--signal=USR2", job)
+        self.slurm.wait_until(is_queued_again, log)
+        for rank in range(count):
+            result = json.loads((runs / f"rank{rank}.result.json").read_text(encoding="utf-8"))
+            self.assertTrue(result["preempted"])
+            self.assertTrue((points / f"rank{rank}.{result['steps']}.ckpt").exists())
+
     def test_a_script_s_rank_that_contradicts_slurm_is_refused(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             process = self.train(Path(name), "gossip", "-n2", "--export=ALL,RANK=2,WORLD_SIZE=3")
@@ -145,7 +235,7 @@ class Launched(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             process = self.train(Path(name), "gossip", "-N1", "-n3", more=("--steps", "400", "--step-time", "10"))
             metrics = Path(name, "run", "rank1.metrics.jsonl")
-            self.slurm.wait_until(lambda: metrics.exists() and metrics.read_text(encoding="utf-8").count("\n") > 20)
+            self.slurm.wait_until(lambda: lines_of(metrics) > 20)
             os.kill(self.process_of_rank(Path(name), 1), signal.SIGKILL)
             output, code = self.ended(process)
             self.assertEqual(code, 137, output)
@@ -161,10 +251,9 @@ class Launched(unittest.TestCase):
                 "--steps", "1000000", "--step-time", "10", "--checkpoint", str(points)))
             for rank in range(3):
                 metrics = Path(name, "run", f"rank{rank}.metrics.jsonl")
-                self.slurm.wait_until(lambda m=metrics: m.exists() and m.read_text(encoding="utf-8").count("\n") > 20)
-            environment = self.slurm.environment
-            job = subprocess.run(["squeue", "-h", "-o", "%A"], env=environment, capture_output=True, text=True, check=True)
-            subprocess.run(["scancel", "--signal=USR2", job.stdout.strip()], env=environment, check=True)
+                self.slurm.wait_until(lambda m=metrics: lines_of(m) > 20)
+            job = self.slurm.ask("squeue", "-h", "-t", "R", "-o", "%A").strip()
+            self.slurm.ask("scancel", "--signal=USR2", job)
             output, code = self.ended(process)
             self.assertEqual(code, 0, output)
             for rank, result in enumerate(self.results(Path(name), 0, 1, 2)):
@@ -173,7 +262,7 @@ class Launched(unittest.TestCase):
 
     def test_a_second_step_joins_the_nodes_of_the_first(self) -> None:
         def command(count: int) -> list[str]:
-            return ["srun", "-N1", f"-n{count}", "--kill-on-bad-exit=0"]
+            return ["srun", "-w", "n1", f"-n{count}", "--kill-on-bad-exit=0"]
         Growth(TRAIN, command, self.slurm.environment).run()
 
     def process_of_rank(self, folder: Path, rank: int) -> int:
@@ -190,23 +279,27 @@ class Launched(unittest.TestCase):
 
 
 def main() -> None:
-    global TRAIN
-    TRAIN = sys.argv.pop(1)
+    global TRAIN, TORCHRUN
+    TRAIN, *more = sys.argv[1:]
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
-    if missing or os.geteuid() != 0:
-        print(f"SKIPPED: {', '.join(missing) + ' not installed' if missing else 'Slurm of its own needs root'}")
+    if missing or subprocess.run([*OUTSIDE, "true"], check=False, capture_output=True).returncode != 0:
+        print(f"SKIPPED: {', '.join(missing) + ' not installed' if missing else 'no namespaces can be made here'}")
         return
+    if "outside" not in more:
+        os.execvp(OUTSIDE[0], [*OUTSIDE, sys.executable, __file__, TRAIN, *more, "outside"])
+    TORCHRUN = shutil.which(more[0])
     with tempfile.TemporaryDirectory(prefix="dpwa-slurm-") as name:
         Launched.slurm = Slurm(Path(name))
         try:
             try:
                 Launched.slurm.begin()
-            except (OSError, RuntimeError) as error:
+            except (OSError, RuntimeError, subprocess.CalledProcessError) as error:
                 print(f"SKIPPED: no Slurm of its own can be started here: {error}")
                 return
-            program = unittest.main(exit=False)
+            program = unittest.main(argv=sys.argv[:1], verbosity=2, exit=False)
         finally:
             Launched.slurm.stop()
+            run("umount", "/etc/hosts")
     sys.exit(not program.result.wasSuccessful())
 
 

@@ -73,6 +73,21 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a bound on the time after a signal holds for one that has come and one that comes") {
+  for (const bool before : {true, false}) {
+    const test::Ended ended = test::run_in_child([before] {
+      stop_signal::install("program");
+      stop_signal::defer(true);
+      if (before) std::raise(SIGTERM);
+      stop_signal::limit(1);
+      if (!before) std::raise(SIGTERM);
+      while (true) ::pause();
+    });
+    CHECK(ended.exit_code == 143);
+    CHECK(ended.errors == "program: ended by SIGTERM\n");
+  }
+}
+
 TEST_CASE("a signal that is not deferred ends the process at once") {
   for (const auto install :
        {+[] { stop_signal::install_early(); }, +[] { stop_signal::install(); }}) {

@@ -97,8 +97,8 @@ TEST_CASE("what may be meant is a warning") {
     expected = "net.core.somaxconn is 1";
   }
   SUBCASE("a seed whose name is not known yet") {
+    facts.by_seeds = true;
     facts.others[0].is_resolved = false;
-    facts.others[0].is_seed = true;
     expected = "w2 at b:24000: its host is not known here yet";
   }
   SUBCASE("the wrong machine") {
