@@ -72,6 +72,7 @@ Json describe(const ProcessLoad& load) {
           {"main_cpu_s", rounded(load.main_cpu_s)},
           {"main_cpu_wait_s", rounded(load.main_cpu_wait_s)},
           {"disk_wait_s", rounded(load.disk_wait_s)},
+          {"disk_bytes", load.disk_bytes},
           {"threads", load.threads},
           {"resident_bytes", load.resident_bytes},
           {"scheduling_group", load.group}};
