@@ -49,6 +49,15 @@ double field_of_stat(const fs::path& file, int number) {
   return fields >> value ? value : 0;
 }
 
+// Of lines such as "read_bytes: 4096".
+std::uint64_t disk_bytes(const fs::path& file) {
+  std::ifstream in(file);
+  std::uint64_t bytes = 0, value = 0;
+  for (std::string key; in >> key >> value;)
+    if (key == "read_bytes:" || key == "write_bytes:") bytes += value;
+  return bytes;
+}
+
 // Where sessions share the processors, that of the session; else the control group.
 std::string scheduling_group(const fs::path& root) {
   if (line_of(root / "proc/sys/kernel/sched_autogroup_enabled") == "1") {
@@ -108,6 +117,7 @@ ProcessLoad process_load(const fs::path& root) {
   load.disk_wait_s = seconds_of_ticks(field_of_stat(self / "stat", blkio_ticks));
   load.resident_bytes = static_cast<std::uint64_t>(field_of_stat(self / "stat", resident_pages)) *
                         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  load.disk_bytes = disk_bytes(self / "io");
   load.group = scheduling_group(root);
   return load;
 }

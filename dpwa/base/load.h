@@ -25,7 +25,8 @@ struct ProcessLoad {
   double cpu_wait_s = 0;  // that they were ready to run, and others ran
   double main_cpu_s = 0;  // the same of the main thread, which trains in most programs
   double main_cpu_wait_s = 0;
-  double disk_wait_s = 0;  // of the main thread, where the kernel accounts delays
+  double disk_wait_s = 0;        // of the main thread, where the kernel accounts delays
+  std::uint64_t disk_bytes = 0;  // that it read from disks and wrote to them
   unsigned threads = 0;
   std::uint64_t resident_bytes = 0;
   std::string group;  // that the scheduler gives its processor time to: a session or control group

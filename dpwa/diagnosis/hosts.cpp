@@ -12,7 +12,9 @@ constexpr double starved = 0.12;  // share of the time that a thread was ready, 
 constexpr double slower = 1.4;    // than the median of the others
 constexpr double works = 0.5;     // share of its own time that the main thread computed
 constexpr double much_stolen = 0.05;
-constexpr double much_disk = 0.15;
+constexpr double much_disk = 0.08;
+constexpr double much_used = 0.4;  // of the processors, by the nodes
+constexpr double busy_disk = 1e5;  // bytes a second of a program that works with it
 // Share of its own time that a program neither computes nor waits for a processor.
 constexpr double stands_still = 0.25;
 
@@ -71,7 +73,9 @@ void judge_starving(const Tenants& tenants, const HostActivity& host, Findings& 
   const double capacity_s = host.processors * host.seconds;
   const double others_s = std::max(0.0, host.busy_s - tenants.cpu_s);
   const bool has_others = others_s >= std::max(0.25 * host.seconds, 0.1 * capacity_s);
-  const bool is_crowded = tenants.wanted_s >= (has_others ? 1.5 : 1.1) * capacity_s;
+  // Not by the waits of many threads for a quota, or for other programs.
+  const bool is_crowded = tenants.cpu_s >= much_used * capacity_s &&
+                          tenants.wanted_s >= (has_others ? 1.5 : 1.1) * capacity_s;
   const std::string where = named(tenants.starving);
   char numbers[160];
   if (is_crowded) {
@@ -144,8 +148,9 @@ void judge_pace(const Interval& interval, const Activity& activity, bool is_stol
                 const HostActivity& host, Findings& findings) {
   if (activity.own_step_s <= 0 || activity.own_s <= 0) return;
   const double blocked_s = activity.own_s - activity.main_cpu_s - activity.main_cpu_wait_s;
-  const bool on_disk =
-      host.disk_wait_s >= much_disk * host.seconds && blocked_s >= stands_still * activity.own_s;
+  const bool on_disk = host.disk_wait_s >= much_disk * host.seconds &&
+                       activity.disk_bytes >= busy_disk * activity.seconds &&
+                       blocked_s >= stands_still * activity.own_s;
   if (on_disk) {
     const double share = blocked_s / activity.own_s;
     findings.push_back({Cause::disk, activity.name, share,

@@ -30,6 +30,7 @@ Activity activity_of(const std::string& name, const Process& first, const Proces
   activity.cpu_wait_s = last.cpu_wait_s - first.cpu_wait_s;
   activity.main_cpu_s = last.main_cpu_s - first.main_cpu_s;
   activity.main_cpu_wait_s = last.main_cpu_wait_s - first.main_cpu_wait_s;
+  activity.disk_bytes = last.disk_bytes - first.disk_bytes;
   activity.pulls_ok = grown(first.pulls_ok, last.pulls_ok);
   activity.clipped = grown(first.clipped, last.clipped);
   for (const auto& [peer, now] : last.peers) {

@@ -38,6 +38,7 @@ struct Activity {
   double cpu_wait_s = 0;
   double main_cpu_s = 0;
   double main_cpu_wait_s = 0;
+  double disk_bytes = 0;
   double pulls_ok = 0;
   double clipped = 0;
   std::vector<double> losses;         // of each observation

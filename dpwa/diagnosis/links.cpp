@@ -12,12 +12,12 @@ namespace {
 
 // Only the end that sends much has round trips of the link alone: what answers a request may do so
 // late, and its acknowledgement goes with the answer.
-constexpr double least_segments = 20;
-constexpr double least_bytes = 20e3;
-constexpr double slow_ms = 5;
-constexpr double much_slower = 4;  // than the median of the others
-constexpr double much_lost = 0.005;
-constexpr double least_lost = 3;
+constexpr double least_segments = 10;
+constexpr double least_bytes = 8e3;
+constexpr double slow_ms = 8;
+constexpr double much_slower = 4;   // than the median of the others
+constexpr double much_lost = 0.01;  // a process that stands still for a moment costs less
+constexpr double least_lost = 4;
 constexpr double much_waited = 0.3;
 constexpr std::uint64_t sure = 3;  // failures in a row
 
@@ -28,6 +28,10 @@ struct PairLink {
   double segments = 0;
   double again = 0;
 };
+
+bool is_lossy(const PairLink& link) {
+  return link.again >= least_lost && link.again >= much_lost * link.segments;
+}
 
 // Both directions of all connections of a pair together.
 std::map<Pair, PairLink> pairs_of(const Interval& interval) {
@@ -106,7 +110,7 @@ void judge_round_trips(const Interval& interval, const std::map<Pair, PairLink>&
                        Findings& findings) {
   std::vector<Suspect> suspects;
   for (const auto& [pair, link] : pairs) {
-    if (!link.rtt_ms || *link.rtt_ms < slow_ms) continue;
+    if (!link.rtt_ms || *link.rtt_ms < slow_ms || is_lossy(link)) continue;
     const double usual_ms = usual_rtt_ms(pairs, pair);
     const double waited =
         std::max(share_of_waits(interval, pair.first), share_of_waits(interval, pair.second));
@@ -124,7 +128,7 @@ void judge_losses(const Interval& interval, const std::map<Pair, PairLink>& pair
                   Findings& findings) {
   std::vector<Suspect> suspects;
   for (const auto& [pair, link] : pairs) {
-    if (link.again < least_lost || link.again < much_lost * link.segments) continue;
+    if (!is_lossy(link)) continue;
     const double waited =
         std::max(share_of_waits(interval, pair.first), share_of_waits(interval, pair.second));
     suspects.push_back({pair, std::max(0.2, waited), link.again / link.segments});

@@ -49,6 +49,7 @@ struct Process {
   double cpu_wait_s = 0;
   double main_cpu_s = 0;
   double main_cpu_wait_s = 0;
+  double disk_bytes = 0;  // read and written
   std::uint64_t pulls_ok = 0;
   std::uint64_t clipped = 0;
   bool waits = false;  // for others, as it says

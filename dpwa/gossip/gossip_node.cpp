@@ -28,6 +28,11 @@ namespace asio = boost::asio;
 
 namespace {
 
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::size_t sketch_piece = std::size_t{1} << 19;  // elements, in well under a millisecond
+constexpr auto sketch_patience = std::chrono::milliseconds(200);
+
 std::vector<std::string> peer_names(const Config& config) {
   std::vector<std::string> names;
   for (const NodeEntry& node : config.nodes)
@@ -124,6 +129,14 @@ ClientOptions client_options(const Config& config, const GossipNode::Options& no
 
 }  // namespace
 
+struct GossipNode::Sketching {
+  Sketching(const Manifest& manifest, std::shared_ptr<const Snapshot> held)
+      : snapshot(std::move(held)), pass(manifest, snapshot->bytes()) {}
+  std::shared_ptr<const Snapshot> snapshot;
+  SketchPass pass;
+  Duration cost{};
+};
+
 GossipNode::GossipNode(const Config& config, Manifest manifest, Options options)
     : endpoint_(config, config.self_node(), local_node(config, std::move(manifest), options),
                 serving_options(config),
@@ -158,6 +171,7 @@ void GossipNode::stop() {
     take_leave();
     asio::post(tx_io_, [this] {
       client_.stop();
+      sketching_.reset();
       tx_work_.reset();
     });
     tx_thread_.join();
@@ -193,19 +207,38 @@ void GossipNode::take_contacts() {
   for (const auto& [peer, incarnation] : contacts_.take()) client_.peer_called(peer, incarnation);
 }
 
-const ModelSketch* GossipNode::recent_sketch() {
-  const auto snapshot = local_.store.latest();
-  if (snapshot && sketch_pace_.take(wall_clock_us())) {
-    const auto from = std::chrono::steady_clock::now();
-    sketch_ = sketch_of(local_.manifest, snapshot->bytes());
-    sketch_pace_.took(std::chrono::steady_clock::now() - from);
-  }
+void GossipNode::begin_sketch() {
+  if (sketching_) return;
+  auto snapshot = local_.store.latest();
+  if (!snapshot || !sketch_pace_.take(wall_clock_us())) return;
+  sketching_ = std::make_unique<Sketching>(local_.manifest, std::move(snapshot));
+  sketch_a_piece();
+}
+
+// Pulls go on between two pieces.
+void GossipNode::sketch_a_piece() {
+  if (!sketching_) return;
+  const auto from = SteadyClock::now();
+  const bool goes_on = sketching_->pass.advance(sketch_piece);
+  sketching_->cost += SteadyClock::now() - from;
+  if (goes_on) return asio::post(tx_io_, [this] { sketch_a_piece(); });
+  sketch_ = sketching_->pass.result();
+  sketch_pace_.took(sketching_->cost);
+  sketching_.reset();
+}
+
+const ModelSketch* GossipNode::recent_sketch() const {
   return sketch_ && std::isfinite(sketch_->norm()) ? &*sketch_ : nullptr;
 }
 
 asio::awaitable<std::string> GossipNode::describe() {
   auto on_tx = [](GossipNode* self) -> asio::awaitable<std::string> {
     const Client& client = self->client_;
+    self->begin_sketch();
+    // The answer has that of a large model once it is ready.
+    const auto until = SteadyClock::now() + sketch_patience;
+    while (self->sketching_ && SteadyClock::now() < until)
+      co_await asio::post(self->tx_io_, asio::use_awaitable);
     const ModelSketch* const sketch = self->recent_sketch();
     const auto same_host = [&client](PeerId peer) { return client.same_host(peer); };
     co_return gossip_status(self->local_, client.table(), client.firewall(), client.ledger(),

@@ -58,15 +58,19 @@ class GossipNode {
   void take_leave();
   void take_contacts();
   boost::asio::awaitable<std::string> describe();
-  const ModelSketch* recent_sketch();  // null: none that is finite
+  void begin_sketch();  // where one is due
+  void sketch_a_piece();
+  const ModelSketch* recent_sketch() const;  // null: none that is finite
 
   boost::asio::io_context tx_io_{1};
-  Contacts contacts_;                  // from the Rx to the Tx thread
-  Endpoint endpoint_;                  // its I/O thread is the Rx thread
-  LocalNode& local_;                   // of endpoint_
-  Client client_;                      // Tx thread
-  SketchPace sketch_pace_;             // Tx thread
-  std::optional<ModelSketch> sketch_;  // Tx thread: of a recent snapshot
+  Contacts contacts_;  // from the Rx to the Tx thread
+  Endpoint endpoint_;  // its I/O thread is the Rx thread
+  LocalNode& local_;   // of endpoint_
+  Client client_;      // Tx thread
+  struct Sketching;
+  SketchPace sketch_pace_;                // Tx thread
+  std::unique_ptr<Sketching> sketching_;  // Tx thread: one that is under way
+  std::optional<ModelSketch> sketch_;     // Tx thread: of a recent snapshot
   std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> tx_work_;
   std::thread tx_thread_;
 };

@@ -58,6 +58,9 @@ std::optional<bool> StoreHandler::take_at_once(net::Frame& request, Responder& r
   arrivals_.try_emplace(&responder, Arrivals{&responder});
   if (!find_memory(responder, *message)) return false;
   if (begins) begin(responder);
+  const auto connection = connections_.find(&responder);
+  if (own_trace().is_on() && connection != connections_.end())
+    trace_arrival(*connection->second, request.header.request_id, *message);
   receive_(from, request.header.request_id, *std::move(message));
   return true;
 }
@@ -70,6 +73,30 @@ asio::awaitable<bool> StoreHandler::answer(net::Frame request, Responder& respon
   std::vector<std::byte> frame = wire::encode(message, 0).head;
   co_await responder.send(std::move(frame));
   co_return false;
+}
+
+void StoreHandler::trace_arrival(Connection& connection, std::uint64_t tag,
+                                 const kvstore::Message& message) {
+  const auto* const push = std::get_if<kvstore::Push>(&message);
+  const auto* const pull = std::get_if<kvstore::Pull>(&message);
+  if (push == nullptr && pull == nullptr) return;
+  TracedSpan span{.track = Track::store, .name = push != nullptr ? "push" : "pull"};
+  const std::string about = (push != nullptr ? push->slice : pull->slice).key.text() + " of " +
+                            connection.responder->requester().peer;
+  span.about[about.copy(span.about.data(), TracedSpan::most_about)] = '\0';
+  span.begin = std::chrono::steady_clock::now();
+  connection.traced.insert_or_assign(tag, span);
+}
+
+void StoreHandler::trace_answer(Connection& connection, std::uint64_t tag,
+                                const kvstore::Message& message) {
+  const auto* const answer = std::get_if<kvstore::Answer>(&message);
+  const auto found = connection.traced.find(tag);
+  if (answer == nullptr || found == connection.traced.end()) return;
+  if (answer->kind == kvstore::AnswerKind::received) return;  // another answer follows
+  found->second.time = std::chrono::steady_clock::now() - found->second.begin;
+  own_trace().add(found->second);
+  connection.traced.erase(found);
 }
 
 void StoreHandler::begin(Responder& responder) {
@@ -185,6 +212,7 @@ void StoreHandler::send(const std::string& worker, std::uint64_t tag, kvstore::M
   const auto found = newest_.find(worker);
   if (found == newest_.end()) return;
   const std::shared_ptr<Connection> connection = found->second;
+  trace_answer(*connection, tag, message);
   lend(*connection, message);
   Responder& responder = *connection->responder;
   responder.outgoing().add(std::move(message), tag);

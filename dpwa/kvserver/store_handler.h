@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dpwa/base/time.h"
+#include "dpwa/base/trace.h"
 #include "dpwa/kvserver/shared_memory_server.h"
 #include "dpwa/kvstore/messages.h"
 #include "dpwa/net/io_thread.h"
@@ -59,8 +60,13 @@ class StoreHandler : public RequestHandler {
   struct Connection {
     explicit Connection(Responder& to) : responder(&to) {}
     Responder* responder;
-    same_host::Leases lent;  // values that the worker reads in place
+    same_host::Leases lent;                      // values that the worker reads in place
+    std::map<std::uint64_t, TracedSpan> traced;  // pushes and pulls by tag, until they are answered
   };
+  static void trace_arrival(Connection& connection, std::uint64_t tag,
+                            const kvstore::Message& message);
+  static void trace_answer(Connection& connection, std::uint64_t tag,
+                           const kvstore::Message& message);
   // Of these, none and false: the connection has to end.
   static std::optional<kvstore::Message> decode(net::Frame& request, Responder& responder);
   bool take_read(const net::Frame& request, Responder& responder);

@@ -57,7 +57,9 @@ std::optional<OpenConnection> connection_of(int descriptor) {
   OpenConnection connection{ask(::getsockname, descriptor).port, other.host, other.port};
   connection.rtt_ms = info.tcpi_rtt / 1e3;
   connection.segments_sent = info.tcpi_segs_out;
-  connection.segments_sent_again = info.tcpi_total_retrans;
+  // Without those that were sent again too early.
+  connection.segments_sent_again =
+      info.tcpi_total_retrans - std::min(info.tcpi_total_retrans, info.tcpi_dsack_dups);
   connection.bytes_sent = info.tcpi_bytes_acked;
   connection.bytes_received = info.tcpi_bytes_received;
   return connection;

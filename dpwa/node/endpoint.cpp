@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/base/gpu_load.h"
 #include "dpwa/base/port_holder.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
@@ -138,6 +139,7 @@ void Endpoint::serve_status(std::function<boost::asio::awaitable<std::string>()>
   if (parts_->observe) parts_->observe->describe_by(describe);
   server().add(std::make_unique<StatusHandler>(std::move(describe)));
   server().add(std::make_unique<TraceHandler>());
+  own_gpu_watch();  // begins, so that the first status has its answer
 }
 
 void Endpoint::listen(Duration patience) {

@@ -223,6 +223,20 @@ void add_members(Text& text, std::span<const Measured> processes) {
   }
 }
 
+// A sample for each GPU of the host of a node: `value` is a key of its description.
+void add_gpus(Text& text, std::span<const Measured> processes, const char* value) {
+  static const Json::json_pointer gpus("/host/gpus");
+  for (const Measured& process : processes) {
+    if (!process.status.is_object() || !process.status.contains(gpus)) continue;
+    int at = 0;
+    for (const Json& gpu : process.status.at(gpus)) {
+      const auto number = number_at(gpu, value);
+      const std::string label = ",gpu=\"" + std::to_string(at++) + '"';
+      if (number) text.add(node_label(process) + label, *number);
+    }
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(std::span<const Measured> processes) {
@@ -248,6 +262,13 @@ std::string metrics_text(std::span<const Measured> processes) {
     }
   }
   add_members(text, processes);
+  text.begin("dpwa_gpu_busy_ratio", gauge,
+             "Share of the time in which a GPU of the host computed.");
+  add_gpus(text, processes, "/busy");
+  text.begin("dpwa_gpu_memory_used_bytes", gauge, "Memory in use of a GPU of the host.");
+  add_gpus(text, processes, "/memory_used_bytes");
+  text.begin("dpwa_gpu_memory_bytes", gauge, "Memory of a GPU of the host.");
+  add_gpus(text, processes, "/memory_bytes");
   return text.take();
 }
 

@@ -41,7 +41,8 @@ void ObservePort::listen() {
 
 asio::awaitable<web::Response> ObservePort::answer(web::Request request) {
   const bool live = request.path() == "/healthz", ready = request.path() == "/readyz";
-  if (auto refused = web::refusal(request, access_, live || ready)) co_return std::move(*refused);
+  const auto needs = live || ready ? web::Needs::nothing : web::Needs::token;
+  if (auto refused = web::refusal(request, access_, needs)) co_return std::move(*refused);
   if (!live && !ready && request.path() != "/metrics")
     co_return web::error_response(404, "not here; accepted: /healthz, /readyz, /metrics");
   const std::string text = co_await describe_();

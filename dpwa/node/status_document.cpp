@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "dpwa/base/gpu_load.h"
 #include "dpwa/base/load.h"
 #include "dpwa/base/time.h"
 #include "dpwa/base/version.h"
@@ -57,12 +58,21 @@ Json describe(const HostLoad& load) {
           {"load", load.load}};
 }
 
+Json describe(const GpuLoad& load) {
+  Json out{{"name", load.name}};
+  if (load.busy) out["busy"] = *load.busy;
+  out["memory_used_bytes"] = load.memory_used_bytes;
+  out["memory_bytes"] = load.memory_bytes;
+  return out;
+}
+
 Json describe(const ProcessLoad& load) {
   return {{"cpu_s", rounded(load.cpu_s)},
           {"cpu_wait_s", rounded(load.cpu_wait_s)},
           {"main_cpu_s", rounded(load.main_cpu_s)},
           {"main_cpu_wait_s", rounded(load.main_cpu_wait_s)},
           {"disk_wait_s", rounded(load.disk_wait_s)},
+          {"disk_bytes", load.disk_bytes},
           {"threads", load.threads},
           {"resident_bytes", load.resident_bytes},
           {"scheduling_group", load.group}};
@@ -110,6 +120,7 @@ std::string status_document(const LocalProcess& local, const nlohmann::ordered_j
   out["security_failures"] = traffic.security_failures.load();
   out["steps"] = describe(local.steps.times());
   out["host"] = describe(host_load());
+  for (const GpuLoad& gpu : own_gpu_watch().loads()) out["host"]["gpus"].push_back(describe(gpu));
   out["process"] = describe(process_load());
   out["connections"] = all_connections();
   out["events"] = all_events();

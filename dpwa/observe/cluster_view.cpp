@@ -134,6 +134,8 @@ Json ClusterView::row_of(const NodeStatus& process) const {
   for (const char* const part : parts) {
     if (process.document.contains(part)) row[part] = process.document.at(part);
   }
+  const Json& gpus = list_in(object_in(process.document, "host"), "gpus");
+  if (!gpus.empty()) row["gpus"] = gpus;
   for (const auto& [key, value] : values_of(process)) row[key] = value;
   return row;
 }

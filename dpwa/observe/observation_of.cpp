@@ -51,6 +51,7 @@ void read_load(const Json& document, diagnosis::Process& process) {
   process.cpu_s = number_in(load, "cpu_s");
   process.cpu_wait_s = number_in(load, "cpu_wait_s");
   process.main_cpu_s = number_in(load, "main_cpu_s");
+  process.disk_bytes = number_in(load, "disk_bytes");
   process.main_cpu_wait_s = number_in(load, "main_cpu_wait_s");
 }
 

@@ -20,18 +20,19 @@ web::Response json(const Json& document) {
 Routes page_routes() {
   Routes routes;
   for (const PageFile& file : page_files()) {
-    routes[file.path] = {true, [&file](const web::Request&) {
+    routes[file.path] = {web::Needs::own_host, [&file](const web::Request&) {
                            return web::Response{.type = file.type, .body = std::string(file.text)};
                          }};
   }
-  routes["/healthz"] = {true, [](const web::Request&) { return web::Response{.body = "ok\n"}; }};
+  routes["/healthz"] = {web::Needs::nothing,
+                        [](const web::Request&) { return web::Response{.body = "ok\n"}; }};
   return routes;
 }
 
 Routes live_routes(const ClusterPoller& poller) {
   const auto route = [&poller](auto describe) {
     return Route{
-        false, [&poller, describe](const web::Request& request) {
+        web::Needs::token, [&poller, describe](const web::Request& request) {
           return poller.view([&](const ClusterView& view) { return describe(view, request); });
         }};
   };
@@ -49,7 +50,7 @@ Routes live_routes(const ClusterPoller& poller) {
 }
 
 Routes run_routes(std::vector<std::filesystem::path> folders) {
-  return {{"/api/status", {false, [folders = std::move(folders)](const web::Request&) {
+  return {{"/api/status", {web::Needs::token, [folders = std::move(folders)](const web::Request&) {
                              try {
                                return json(read_runs(folders));
                              } catch (const std::runtime_error& error) {
@@ -60,8 +61,8 @@ Routes run_routes(std::vector<std::filesystem::path> folders) {
 
 web::Response answer(const web::Request& request, const web::Access& access, const Routes& routes) {
   const auto route = routes.find(request.path());
-  const bool is_public = route != routes.end() && route->second.is_public;
-  if (auto refused = web::refusal(request, access, is_public)) return std::move(*refused);
+  const auto needs = route == routes.end() ? web::Needs::token : route->second.needs;
+  if (auto refused = web::refusal(request, access, needs)) return std::move(*refused);
   return route == routes.end() ? web::error_response(404, "not here")
                                : route->second.answer(request);
 }

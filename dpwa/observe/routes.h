@@ -15,12 +15,12 @@ class ClusterPoller;
 
 // What the dashboard serves, by path. A route is called on the server's thread.
 struct Route {
-  bool is_public = false;  // needs no token
+  web::Needs needs = web::Needs::token;
   std::function<web::Response(const web::Request&)> answer;
 };
 using Routes = std::map<std::string, Route, std::less<>>;
 
-// The files of the page, and /healthz. Public: they say nothing about a cluster.
+// The files of the page, and /healthz. Without a token: they say nothing about a cluster.
 Routes page_routes();
 // /metrics, and below /api/ what the page shows of a running cluster. `poller` outlives them.
 Routes live_routes(const ClusterPoller& poller);

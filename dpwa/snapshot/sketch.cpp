@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "dpwa/base/random.h"
 #include "interpolation/kernels/portions.h"
@@ -12,10 +13,7 @@ namespace dpwa {
 namespace {
 
 constexpr std::uint64_t sign_seed = 0x736b65746368;
-constexpr std::size_t block_elements = 64;  // which take neighbouring sums
-constexpr std::size_t block_bytes = block_elements * sizeof(float);
-// The block at the last sum goes on behind it.
-using Sums = std::array<double, ModelSketch::size + block_elements>;
+constexpr std::size_t block_bytes = SketchPass::block_elements * sizeof(float);
 
 // The sign bits of four values, by the four bits of the index.
 constexpr auto sign_masks = [] {
@@ -27,7 +25,8 @@ constexpr auto sign_masks = [] {
 }();
 
 // Adds a block of values with signs of their own.
-void add(Sums& sums, std::span<const std::byte, block_bytes> floats, std::uint64_t block) {
+void add(std::span<double> sums, std::span<const std::byte, block_bytes> floats,
+         std::uint64_t block) {
   std::uint64_t signs = derive_seed(sign_seed, {block});
   double* sum = sums.data() + (signs * 0x9e3779b97f4a7c15 >> 56);  // from one of 256
   for (std::size_t at = 0; at < block_bytes; at += 16, signs >>= 4, sum += 4) {
@@ -43,29 +42,45 @@ void add(Sums& sums, std::span<const std::byte, block_bytes> floats, std::uint64
 
 }  // namespace
 
-ModelSketch sketch_of(const Manifest& manifest, std::span<const std::byte> model) {
+bool SketchPass::advance(std::size_t elements) {
   static_assert(kernels::portion_elements % block_elements == 0);
-  Sums sums{};
   kernels::FloatPortion portion;
-  std::uint64_t block = 0;
-  for (const Region& region : manifest.regions()) {
+  const auto& regions = manifest_.regions();
+  std::size_t passed = 0;
+  for (; region_ < regions.size(); ++region_, at_ = 0) {
+    const Region& region = regions[region_];
     if (region.rule != BlendRule::interpolate) continue;
     const std::size_t each = size_of(region.dtype);
-    const auto values = model.subspan(region.offset, region.bytes);
-    kernels::for_each_portion(values.size() / each, [&](std::size_t from, std::size_t count) {
-      const auto floats = portion.widen(region.dtype, values.data() + from * each, count);
-      std::size_t at = 0;
-      for (; at + block_bytes <= floats.size(); at += block_bytes)
-        add(sums, floats.subspan(at).first<block_bytes>(), block++);
-      if (at == floats.size()) return;
-      std::array<std::byte, block_bytes> rest{};
-      std::ranges::copy(floats.subspan(at), rest.begin());
-      add(sums, rest, block++);
-    });
+    const auto values = model_.subspan(region.offset, region.bytes);
+    while (at_ < values.size() / each) {
+      if (passed >= elements) return true;
+      const std::size_t count = std::min(kernels::portion_elements, values.size() / each - at_);
+      const auto floats = portion.widen(region.dtype, values.data() + at_ * each, count);
+      std::size_t from = 0;
+      for (; from + block_bytes <= floats.size(); from += block_bytes)
+        add(sums_, floats.subspan(from).first<block_bytes>(), block_++);
+      if (from < floats.size()) {
+        std::array<std::byte, block_bytes> rest{};
+        std::ranges::copy(floats.subspan(from), rest.begin());
+        add(sums_, rest, block_++);
+      }
+      at_ += count;
+      passed += count;
+    }
   }
+  return false;
+}
+
+ModelSketch SketchPass::result() const {
   ModelSketch sketch;
-  for (std::size_t k = 0; k < sums.size(); ++k) sketch.sums[k % ModelSketch::size] += sums[k];
+  for (std::size_t k = 0; k < sums_.size(); ++k) sketch.sums[k % ModelSketch::size] += sums_[k];
   return sketch;
+}
+
+ModelSketch sketch_of(const Manifest& manifest, std::span<const std::byte> model) {
+  SketchPass pass(manifest, model);
+  pass.advance(std::numeric_limits<std::size_t>::max());
+  return pass.result();
 }
 
 }  // namespace dpwa

@@ -35,19 +35,20 @@ std::string_view without_port(std::string_view host) {
 
 }  // namespace
 
-std::optional<Response> refusal(const Request& request, const Access& access, bool is_public) {
+std::optional<Response> refusal(const Request& request, const Access& access, Needs needs) {
   if (request.method != "GET" && request.method != "HEAD") {
     Response response = error_response(405, "this server is read-only; accepted: GET, HEAD");
     response.headers.emplace_back("Allow", "GET, HEAD");
     return response;
   }
+  if (needs == Needs::nothing) return std::nullopt;
   if (!is_own_host(request.host, access.names)) {
     return error_response(
         403,
         "the Host of this request is no name of this server; accepted: localhost, its address");
   }
-  if (is_public || access.token.empty() || has_token(request.authorization, access.token))
-    return std::nullopt;
+  const bool is_open = needs == Needs::own_host || access.token.empty();
+  if (is_open || has_token(request.authorization, access.token)) return std::nullopt;
   Response response = error_response(401, "needs the header Authorization: Bearer TOKEN");
   response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;

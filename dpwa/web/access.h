@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,11 +16,18 @@ struct Access {
   std::vector<std::string> names;  // of the server, beside localhost and numeric addresses
 };
 
-// Why a request gets no answer; none: it may be answered. `is_public`: what it asks for needs no
-// token. Only GET and HEAD are served. A Host that is a foreign name is refused: a page of another
-// site whose name was bound to the address of this server (DNS rebinding) must not read from it.
-// The token is compared in constant time. Pure.
-std::optional<Response> refusal(const Request& request, const Access& access, bool is_public);
+// What a request has to show for an answer, besides what the one before it needs. A Host that is a
+// foreign name is refused: a page of another site whose name was bound to the address of this
+// server (DNS rebinding) must not read from it.
+enum class Needs : std::uint8_t {
+  nothing,   // of probes: they name the server by any name that leads to it
+  own_host,  // of a page
+  token,
+};
+
+// Why a request gets no answer; none: it may be answered. Only GET and HEAD are served. The token
+// is compared in constant time. Pure.
+std::optional<Response> refusal(const Request& request, const Access& access, Needs needs);
 
 // Whether a header Host names a server with these names, on any port: a tunnel has another one.
 bool is_own_host(std::string_view host, const std::vector<std::string>& names);

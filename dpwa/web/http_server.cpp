@@ -91,7 +91,10 @@ void HttpServer::stop() {
 
 void HttpServer::admit(tcp::socket socket) {
   visits_.remove_if([](const auto& visit) { return visit.expired(); });
-  if (visits_.size() >= most_visits) return;  // the socket closes here
+  if (visits_.size() >= most_visits) {  // connections that say nothing must not keep others out
+    if (const auto oldest = visits_.front().lock()) oldest->stream.close();
+    visits_.pop_front();
+  }
   auto visit = std::make_shared<Visit>(std::move(socket));
   visits_.push_back(visit);
   asio::co_spawn(io_, converse(std::move(visit)), net::rethrow);

@@ -116,6 +116,7 @@ class ArraysNode(Node):
         if report is None:
             self._core.update_send(number(loss))
             if gradients is not None and update is not None:
+                self._give_back()  # what update_send() has blended
                 self._update(update, gradients)
             report = self._wait_for(None)
         self._give_back()

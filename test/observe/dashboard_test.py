@@ -90,7 +90,7 @@ class Processes(WithCluster):
     def test_a_node_tells_its_metrics_to_readers_with_the_token(self) -> None:
         self.start_node()
         address = f"http://127.0.0.1:{self.observed}"
-        self.assertEqual(get(f"{address}/healthz", token=""), (200, "waiting\n"))
+        self.assertEqual(get(f"{address}/healthz", token="", Host="w1.service"), (200, "waiting\n"))
         self.assertEqual(get(f"{address}/readyz", token=""), (503, "waiting\n"))  # it has no model yet
         self.assertEqual(get(f"{address}/metrics", token="")[0], 401)
         self.assertEqual(get(f"{address}/metrics", Host="evil.example")[0], 403)

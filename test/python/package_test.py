@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,31 @@ class Arrays(InFolder):
         node.leave()
         self.assertEqual(node.step().clock, 1)  # stands still from now on
         self.assertFalse(node.finish().averaged)
+
+    def test_the_update_of_the_program_keeps_what_was_blended_before_it(self) -> None:
+        file = cluster(self.folder, 2, "gossip: {start_wait_ms: 60s}")  # replies are blended at the next step
+        turn = threading.Barrier(2)
+
+        def run(rank: int) -> None:
+            own = {"w": np.zeros(1000, np.float32)}
+            node = dpwa.attach_arrays(own, file, f"w{rank + 1}")
+            node.start()
+            if rank == 1:
+                own["w"][...] = 8
+                node.step()
+            turn.wait(PATIENCE)
+            blends, until = 0, time.monotonic() + PATIENCE
+            while rank == 0 and blends < 1 and time.monotonic() < until:
+                before = float(own["w"][0])
+                if node.step(gradients={"w": own["w"] * 0}, update=lambda mean: None).outcome == "mixed":
+                    self.assertGreater(own["w"][0], before)
+                    blends += 1
+                time.sleep(0.005)  # as a program that computes: the reply comes between two steps
+            turn.wait(PATIENCE)
+            self.assertEqual(blends, 0 if rank else 1)
+            node.leave()
+
+        all_at_once(lambda: run(0), lambda: run(1))
 
     def test_a_process_that_was_forked_may_end_and_is_not_the_node(self) -> None:
         with dpwa.attach_arrays({"w": np.zeros(3)}, cluster(self.folder, 1, "gossip: {start_wait_ms: 0}"), "w1") as node:

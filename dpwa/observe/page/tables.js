@@ -1,6 +1,6 @@
 // The tables of nodes and servers, and what is shown of the one that was chosen.
 
-import { byName, bytes, drawing, element, number, percent, short } from "./format.js";
+import { byName, bytes, drawing, element, number, percent, short, sum } from "./format.js";
 
 // "good", "warn", "bad" or "idle": how a process stands.
 export function healthOf(process) {
@@ -24,6 +24,12 @@ function notesOf(node) {
   count((node.firewall?.distance_refused ?? 0) + (node.firewall?.not_finite ?? 0), "refused");
   count(node.kvstore?.dropped, "dropped");
   return notes.join(", ");
+}
+
+// Over the GPUs of the host of a node.
+function meanOf(gpus, key) {
+  const values = (gpus ?? []).map(gpu => gpu?.[key]).filter(Number.isFinite);
+  return values.length ? sum(values) / values.length : undefined;
 }
 
 const stepParts = ["compute", "publish", "blend", "wait"];
@@ -58,6 +64,8 @@ const nodeColumns = [
   column("step ms", row => row.steps_per_s > 0 ? 1000 / row.steps_per_s : undefined, v => number(v, 1)),
   column("time", row => row.compute_per_s === undefined ? undefined : row, partsOf),
   column("CPU", row => row.cpu_per_s, percent),
+  column("GPU", row => meanOf(row.gpus, "busy"), percent),
+  column("GPU mem", row => meanOf(row.gpus, "memory_used_bytes"), bytes),
   column("in/s", row => row.received_per_s, bytes),
   column("out/s", row => row.sent_per_s, bytes),
   column("pulls ok", row => row.pulls_ok),

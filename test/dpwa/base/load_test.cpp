@@ -43,6 +43,8 @@ TEST_CASE("the times of a process are those of its threads") {
       root.path() / "proc/self/stat",
       "7 (a ) name) R 1 7 7 0 -1 0 1 2 3 4 5 6 7 8 20 0 2 0 9 1000 10 0 0 0 0 0 0 0 0 0 0 0 0 0 17 "
       "0 0 0 300 0 0\n");
+  write(root.path() / "proc/self/io",
+        "rchar: 9\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 7\n");
   SUBCASE("with the session, where sessions share the processors") {
     write(root.path() / "proc/sys/kernel/sched_autogroup_enabled", "1\n");
     write(root.path() / "proc/self/autogroup", "/autogroup-5 nice 0\n");
@@ -58,6 +60,7 @@ TEST_CASE("the times of a process are those of its threads") {
   CHECK(load.main_cpu_s == doctest::Approx(2));
   CHECK(load.main_cpu_wait_s == doctest::Approx(0.5));
   CHECK(load.disk_wait_s == doctest::Approx(3));
+  CHECK(load.disk_bytes == 4608);
   CHECK(load.threads == 2);
   CHECK(load.resident_bytes >= 10 * 4096);
 }

@@ -360,6 +360,7 @@ class Generator {
     for (const Machine& machine : machines_) observation.hosts[machine.id] = machine.state;
     for (Node& node : nodes_) {
       Process process = node.state;
+      process.disk_bytes = machines_[node.host].disk > 0 ? 1e6 * at_s : 0;
       if (at_s == 0) process.loss = noisy(loss_ * node.loss_factor, loss_noise_);
       process.to_mean = style_ == Style::gossip ? noisy(node.to_mean, 0.1)
                                                 : std::numeric_limits<double>::quiet_NaN();

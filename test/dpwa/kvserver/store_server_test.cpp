@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "dpwa/base/resolve_host.h"
+#include "dpwa/base/trace.h"
 #include "dpwa/kvstore/slices.h"
 #include "dpwa/net/status_query.h"
 #include "test/dpwa/kvserver/store_worker.h"
@@ -51,6 +52,27 @@ TEST_CASE("a worker that inits, pushes and pulls a key gets the value after its 
   CHECK(status["slices"] == 1);
   CHECK(status["updates"] == 1);
   CHECK(status["workers"][0]["name"] == "w1");
+}
+
+TEST_CASE("a trace of a server has the pushes and pulls of its workers, until they are answered") {
+  const Config config = test::store_config(1);
+  const Servers servers(config);
+  test::StoreWorker worker(config, "w1");
+  REQUIRE(worker.joined());
+  REQUIRE(worker.init(kvstore::Key("a"), {1}));
+  const auto begun = std::chrono::steady_clock::now();
+  own_trace().record(begun, Trace::longest);
+  REQUIRE(worker.push(kvstore::Key("a"), 0, {2}, 0.5));
+  CHECK(worker.pull(kvstore::Key("a"), 1) == std::vector<float>{0});
+  const auto spans = own_trace().page(0, 100, begun).spans;
+  own_trace().page(0, 100, begun + Trace::longest);
+  REQUIRE(spans.size() == 2);
+  for (const std::size_t at : {0, 1}) {
+    CHECK(spans[at].track == Track::store);
+    CHECK(spans[at].name == std::string(at == 0 ? "push" : "pull"));
+    CHECK(spans[at].about.data() == std::string("a of w1"));
+    CHECK(spans[at].begin >= begun);
+  }
 }
 
 TEST_CASE("servers that have moved since the file was read are found by workers and one another") {

@@ -38,6 +38,17 @@ TEST_CASE("metrics are in base units, counters end in _total, and null gives no 
   CHECK(text.find("_ms") == text.npos);
 }
 
+TEST_CASE("each GPU of the host of a node has its samples, where there are any") {
+  const Json status = Json::parse(R"({"host": {"gpus": [
+    {"name": "A", "busy": 0.5, "memory_used_bytes": 3, "memory_bytes": 4},
+    {"name": "B", "memory_used_bytes": 1, "memory_bytes": 4}, "none"]}})");
+  const std::string text = metrics_of(status);
+  CHECK(has_line(text, "dpwa_gpu_busy_ratio{node=\"w1\",gpu=\"0\"} 0.5"));
+  CHECK(has_line(text, "dpwa_gpu_memory_used_bytes{node=\"w1\",gpu=\"1\"} 1.0"));
+  CHECK(text.find("dpwa_gpu_busy_ratio{node=\"w1\",gpu=\"1\"}") == text.npos);
+  CHECK(metrics_of(Json::object()).find("gpu") == std::string::npos);
+}
+
 TEST_CASE("the samples of a family stand together, under one head") {
   const Json first = {{"clock", 1}}, second = {{"clock", 2}}, absent;
   const std::vector<Measured> all{{"w1", first}, {"w2", second}, {"w3", absent}};

@@ -36,6 +36,7 @@ TEST_CASE("the page is public, small, and names no other server; what is not the
     CHECK(file.text.find("innerHTML") == file.text.npos);
   }
   CHECK(bytes <= 150'000);
+  CHECK(get(routes, "/healthz", "", "dashboard.service").status == 200);
   CHECK(get(routes, "/").type == "text/html; charset=utf-8");
   CHECK(get(routes, "/api/status").status == 401);
   CHECK(get(routes, "/api/status", "Bearer 0123456789abcdef").status == 404);

@@ -73,6 +73,24 @@ TEST_CASE("at least 95 % of the distances are within 10 % of the true ones, what
   }
 }
 
+TEST_CASE("a sketch has the same bits whatever the pieces of its pass are") {
+  const Manifest manifest({{"a", DType::float32, BlendRule::interpolate, {2500}},
+                           {"n", DType::int64, BlendRule::maximum, {3}},
+                           {"b", DType::float32, BlendRule::interpolate, {70}}});
+  std::vector<std::byte> model(manifest.total_bytes());
+  for (std::size_t i = 0; i < model.size(); i += 4) {
+    const auto value = static_cast<float>(i);
+    std::memcpy(model.data() + i, &value, sizeof value);
+  }
+  for (const std::size_t piece : {1, 1024, 1025}) {
+    SketchPass pass(manifest, model);
+    std::size_t pieces = 1;
+    while (pass.advance(piece)) ++pieces;
+    CHECK(pieces > 1);
+    CHECK(pass.result() == sketch_of(manifest, model));
+  }
+}
+
 TEST_CASE("equal values have distance 0 whatever the type, and counters do not count") {
   const Manifest doubles = manifest_of(DType::float64);
   const Manifest halves = manifest_of(DType::bfloat16);

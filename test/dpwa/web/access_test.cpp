@@ -11,14 +11,16 @@ namespace dpwa {
 
 namespace {
 
+using web::Needs;
+
 web::Request request(const std::string& host, const std::string& authorization = "") {
   return {.method = "GET", .target = "/metrics", .host = host, .authorization = authorization};
 }
 
 const web::Access access{"secret-of-the-test", {"w1", "w1.example"}};
 
-unsigned status_of(const web::Request& request, bool is_public = false) {
-  const auto refused = web::refusal(request, access, is_public);
+unsigned status_of(const web::Request& request, Needs needs = Needs::token) {
+  const auto refused = web::refusal(request, access, needs);
   return refused ? refused->status : 200;
 }
 
@@ -26,7 +28,7 @@ unsigned status_of(const web::Request& request, bool is_public = false) {
 
 TEST_CASE("a reader needs the token, whole and with its scheme, for what is not public") {
   CHECK(status_of(request("w1:9100", "Bearer secret-of-the-test")) == 200);
-  CHECK(status_of(request("w1:9100"), /*is_public=*/true) == 200);
+  CHECK(status_of(request("w1:9100"), Needs::own_host) == 200);
   for (const char* given :
        {"", "Bearer ", "Bearer secret-of-the-tes", "Bearer secret-of-the-tesT",
         "Bearer secret-of-the-test ", "Basic secret-of-the-test", "secret-of-the-test"}) {
@@ -41,7 +43,8 @@ TEST_CASE(
                            "127.0.0.1.evil.example:80", "w2:9100"}) {
     CAPTURE(host);
     CHECK(status_of(request(host, "Bearer secret-of-the-test")) == 403);
-    CHECK(status_of(request(host), /*is_public=*/true) == 403);
+    CHECK(status_of(request(host), Needs::own_host) == 403);
+    CHECK(status_of(request(host), Needs::nothing) == 200);  // a probe by the name of a service
   }
   for (const char* host : {"localhost", "localhost:9000", "127.0.0.1:8080", "10.2.0.7",
                            "[::1]:8080", "w1.example:9100"}) {
@@ -55,7 +58,7 @@ TEST_CASE("a server only reads: other methods are refused, whatever they ask for
     web::Request asked = request("w1", "Bearer secret-of-the-test");
     asked.method = method;
     CAPTURE(method);
-    CHECK(status_of(asked, /*is_public=*/true) == 405);
+    CHECK(status_of(asked, Needs::nothing) == 405);
   }
   web::Request head = request("w1", "Bearer secret-of-the-test");
   head.method = "HEAD";

@@ -3,8 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <boost/asio/post.hpp>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "test/support/raw_socket.h"
 
@@ -63,6 +65,18 @@ TEST_CASE("a server answers several requests of one connection, with the headers
   }
   REQUIRE(socket.send("HEAD /a HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
   CHECK(answer_until(socket, "nothing").ends_with("Content-Length: 12\r\n\r\n"));
+}
+
+TEST_CASE("connections that say nothing do not keep others out") {
+  const Served served;
+  std::vector<std::unique_ptr<test::RawSocket>> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(std::make_unique<test::RawSocket>(served.port()));
+    silent.back()->send("GET / HTTP/1.1\r\nHost: ");
+  }
+  test::RawSocket socket(served.port());
+  REQUIRE(socket.send("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  CHECK(answer_until(socket, "asked for /a").ends_with("asked for /a"));
 }
 
 TEST_CASE("a connection ends that sends no HTTP, a body, or headers beyond the bound") {
