@@ -250,12 +250,14 @@ class Torch(InFolder):
 
     def lose_one(self, policy: str, train: Any = None) -> None:
         train = train or train_module
-        file = cluster(self.folder, 3, COLLECTIVE, f"collective: {{on_lost_rank: {policy}}}")
+        file = cluster(self.folder, 3, COLLECTIVE, f"collective: {{on_lost_rank: {policy}, start_wait_ms: {PATIENCE:.0f}s}}")
         here = f"import sys; sys.path[:0] = {[PACKAGE, str(Path(__file__).parent)]!r}; "
         start = f"{here}import collective_test; collective_test.{train.__name__}({file!r}, 'w3', lambda node: False)"
 
         def third() -> subprocess.Popen[str]:
-            return subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+            process = subprocess.Popen([sys.executable, "-c", start], stdout=subprocess.PIPE, text=True)
+            self.addCleanup(process.kill)
+            return process
 
         processes = [third()]
         sizes: list[list[int]] = [[], []]
