@@ -6,6 +6,10 @@ import { clockTime, cut, element, lineColours, median, number, short, style } fr
 const eachUpTo = lineColours.length;
 const height = 170;
 
+// All zeros lie at the bottom of 0 to 1.
+const range = (_, low, high) =>
+  low === null ? [low, high] : low === 0 && high === 0 ? [0, 1] : uPlot.rangeNum(low, high, 0.1, true);
+
 export class Chart {
   // `series`: the key in the history, such as "loss". `text`: of a value. `isLive`: x is the wall clock, else seconds
   // of a run.
@@ -62,7 +66,7 @@ export class Chart {
       height,
       legend: { show: titles.length <= eachUpTo },
       cursor: { y: false },
-      scales: { x: { time: false } },
+      scales: { x: { time: false }, y: { range } },
       axes: [{ ...axis, space: 75, size: 30, values: times }, { ...axis, size: 58, values }],
       series: [
         { label: "at", value: (_, raw) => raw === null ? "–" : this.timeText(raw) },
