@@ -79,21 +79,26 @@ def on_a_device(streams: Any = None) -> Any:
     return mock.patch.multiple(torch_node, is_on_host=lambda _: False, DevicePasses=made)
 
 
-class Net(nn.Module):
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.conv = nn.Conv2d(3, 4, 3)
-        self.norm = nn.BatchNorm2d(4)
-        self.scores = nn.Linear(4, 2).to(torch.float64)
-        self.fixed = nn.Parameter(torch.arange(3.0), requires_grad=False)
+def net(seed: int) -> Any:
+    """Tensors of several types, one of them frozen."""
 
-    def forward(self, x: Any) -> Any:
-        return self.scores(self.norm(self.conv(x)).mean((2, 3)).double())
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(seed)
+            self.conv = nn.Conv2d(3, 4, 3)
+            self.norm = nn.BatchNorm2d(4)
+            self.scores = nn.Linear(4, 2).to(torch.float64)
+            self.fixed = nn.Parameter(torch.arange(3.0), requires_grad=False)
+
+        def forward(self, x: Any) -> Any:
+            return self.scores(self.norm(self.conv(x)).mean((2, 3)).double())
+
+    return Net()
 
 
-def train(file: str, name: str, seed: int, steps: int) -> tuple[Net, list[Any], Any]:
-    model = Net(seed).to(memory_format=torch.channels_last)
+def train(file: str, name: str, seed: int, steps: int) -> tuple[Any, list[Any], Any]:
+    model = net(seed).to(memory_format=torch.channels_last)
     node = dpwa.attach(model, file, name)
     optimizer = torch.optim.SGD(model.parameters(), 0.05)
     reports = []
@@ -121,7 +126,7 @@ class Device(InFolder):
 
     def test_a_model_on_a_device_and_one_on_the_host_are_one_model(self) -> None:
         file = cluster(self.folder, 2, PATIENT)
-        model, plain = Net(1), Net(2)
+        model, plain = net(1), net(2)
         with on_a_device():
             node = dpwa.attach(model, file, "w1")
         other = dpwa.attach(plain, file, "w2")

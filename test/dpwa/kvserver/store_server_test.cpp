@@ -70,7 +70,7 @@ TEST_CASE("a trace of a server has the pushes and pulls of its workers, until th
   for (const std::size_t at : {0, 1}) {
     CHECK(spans[at].track == Track::store);
     CHECK(spans[at].name == std::string(at == 0 ? "push" : "pull"));
-    CHECK(spans[at].about.data() == std::string("a of w1"));
+    CHECK(std::string(spans[at].about.data()) == "'a' of w1");
     CHECK(spans[at].begin >= begun);
   }
 }
