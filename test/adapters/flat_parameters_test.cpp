@@ -93,7 +93,8 @@ TEST_CASE("a manifest lists the tensors of one module after the other, by name, 
   CHECK(names == std::vector<std::string>{"f32", "bf16", "f16", "f64", "scalar", "none", "of_root",
                                           "child.image", "child.transposed", "child.frozen",
                                           "child.running_mean", "child.num_batches_tracked",
-                                          "child.mask"});
+                                          "child.mask",
+                                          "mark: channels_last = 1 tensors: child.image"});
   const auto rule_of = [&](const std::string& name) {
     for (const TensorSpec& spec : flat.manifest().tensors()) {
       if (spec.name == name) return spec.rule;

@@ -227,7 +227,9 @@ TEST_CASE("gradients are bit for bit those of shares that are weighted and added
         *net, std::vector<c10::Device>(3, test_device()), [] { return std::make_shared<Mixed>(); },
         host_weights);
     for (int step = 0; step < 3; ++step) {
-      if (step == 1) net->order(torch::MemoryFormat::Contiguous);  // as an adapter does
+      // Copies keep the old order, and some processors round otherwise in another one.
+      const bool same_order = step < 2 || host_weights == HostWeights::shared;
+      if (step == 2) net->order(torch::MemoryFormat::Contiguous);
       std::vector<Tensor> sums(net->parameters().size());
       for (const ItemRange part : {ItemRange{0, 4}, ItemRange{4, 4}, ItemRange{8, 3}}) {
         const auto gradients =
@@ -246,10 +248,16 @@ TEST_CASE("gradients are bit for bit those of shares that are weighted and added
           .backward();
       const torch::NoGradGuard no_grad;
       for (std::size_t i = 0; i < sums.size(); ++i) {
+        CAPTURE(step);
         CAPTURE(net->named_parameters().keys()[i]);
         Tensor parameter = net->parameters()[i];
         CHECK(parameter.grad().layout() == sums[i].layout());
-        CHECK(torch::equal(parameter.grad().to_dense(), sums[i].to_dense()));
+        const Tensor gradient = parameter.grad().to_dense();
+        if (same_order) {
+          CHECK(torch::equal(gradient, sums[i].to_dense()));
+        } else {
+          CHECK(torch::allclose(gradient, sums[i].to_dense(), 1e-5, 1e-7));
+        }
       }
       for (std::size_t i = 0; i < sums.size(); ++i)
         if (i == 0 || !net->parameters()[i].is_same(net->tied))
