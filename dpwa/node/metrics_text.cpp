@@ -225,7 +225,7 @@ void add_members(Text& text, std::span<const Measured> processes) {
 
 // A sample for each GPU of the host of a node: `value` is a key of its description.
 void add_gpus(Text& text, std::span<const Measured> processes, const char* value) {
-  static const Json::json_pointer gpus("/host/gpus");
+  const Json::json_pointer gpus("/host/gpus");
   for (const Measured& process : processes) {
     if (!process.status.is_object() || !process.status.contains(gpus)) continue;
     int at = 0;
