@@ -8,7 +8,7 @@
 
 namespace dpwa {
 
-// Not linked, as in pinned_memory.cpp. The streams of c10 know it from LibTorch 2.13 on alone.
+// Not linked, as in page_lock.cpp. The streams of c10 know it from LibTorch 2.13 on alone.
 CaptureStatus* capture_status_call() {
   static auto* const call =
       reinterpret_cast<CaptureStatus*>(::dlsym(RTLD_DEFAULT, "cudaStreamIsCapturing"));
