@@ -50,9 +50,12 @@ if(DPWA_SANITIZE STREQUAL "address")
   add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined
     -fno-omit-frame-pointer)
   if(NOT DPWA_FUZZ)
-    # The checks of each access take a third of the compile time. AddressSanitizer stops at a null pointer and beyond an
-    # object anyway, and the fuzzers run the code that reads foreign bytes with these checks.
-    add_compile_options(-fno-sanitize=null,alignment,object-size)
+    # The checks of each access and of each sum of a pointer take half of the compile time. AddressSanitizer stops at a
+    # null pointer and beyond an object anyway, and the fuzzers run the code that reads foreign bytes with these checks.
+    add_compile_options(-fno-sanitize=null,alignment,object-size,pointer-overflow)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # a check is a call, not code of its own: a quarter less to compile
+      add_compile_options(--param=asan-instrumentation-with-call-threshold=0)
+    endif()
   endif()
   add_link_options(-fsanitize=address,undefined)
 elseif(DPWA_SANITIZE STREQUAL "thread")

@@ -70,7 +70,7 @@ heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"
   run_logged 'configuring build/fuzz' configure-fuzz cmake -S "$repository" -B "$folder" -G Ninja \
     -D CMAKE_BUILD_TYPE=RelWithDebInfo -D "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
     -D "CMAKE_CXX_COMPILER=$compiler" -D DPWA_FUZZ=ON -D DPWA_TORCH=OFF -D DPWA_SANITIZE=address \
-    -D CMAKE_UNITY_BUILD=OFF -D DPWA_WERROR=ON
+    -D CMAKE_UNITY_BUILD=ON -D DPWA_WERROR=ON
 run_logged 'building the fuzzers' build-fuzz cmake --build "$folder" --target "${targets[@]/#/dpwa_fuzz_}"
 
 findings=$folder/findings

@@ -105,7 +105,7 @@ class Run:
                       if name != OBSERVER}  # fmt: skip
         (GROUPS[0] / self.group / "cpu.shares").write_text("200000", encoding="ascii")
         self.plain = {"elements": cluster.elements, "work_s": cluster.work_s, "pause_s": cluster.pause_s, "threads": 0,
-                      "disk_s": 0, "stall": False, "shift": 0, "rate": 0.1}  # fmt: skip
+                      "disk_s": 0, "stall": False, "shift": 0, "rate": 0.1, "by_servers": cluster.backend == "dist_async"}  # fmt: skip
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self.ended = threading.Event()
         self.accountant = threading.Thread(target=self.account)
@@ -159,7 +159,8 @@ class Run:
         if backend == "collective":
             lines.append("collective: {on_lost_rank: shrink, lost_after_ms: 20s}")
         if backend.startswith("dist_"):
-            lines.append(f"kvstore: {{type: {backend}, update: worker, lost_after_ms: 20s, servers: [{lists['servers']}]}}")
+            update = "worker" if backend == "dist_sync" else "server"
+            lines.append(f"kvstore: {{type: {backend}, update: {update}, lost_after_ms: 20s, servers: [{lists['servers']}]}}")
         self.file = self.folder / "cluster.yaml"
         self.file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -54,7 +54,7 @@ class Cluster:
 
 def make_cluster(seed: int, cases: int) -> Cluster:
     rng = random.Random(seed)
-    backend = rng.choice(["gossip"] * 4 + ["collective"] * 2 + ["dist_sync"] * 2)
+    backend = rng.choice(["gossip"] * 4 + ["collective"] * 2 + ["dist_sync"] * 2 + ["dist_async"])
     one_host = rng.random() < 0.25
     workers = rng.randint(3, 4) if backend != "gossip" else rng.randint(3, 5)
     plain = Cluster(seed, backend, one_host, workers, rng.choice((2000, 5000, 12000)), rng.uniform(3e-3, 6e-3),

@@ -79,6 +79,8 @@ def main(file: str, name: str, control_path: str) -> None:
     pause = random.Random(name)
     x = np.zeros_like(common)
     node = dpwa.attach_arrays({ARRAY: x}, file, name)
+    if now["by_servers"]:
+        node.set_optimizer("sgd", learning_rate=now["rate"] / 4)
     for number in range(8):
         threading.Thread(target=compute_aside, args=(control, number), daemon=True).start()
     with node:
