@@ -121,23 +121,30 @@ void handle(int number, void (*handler)(int)) {
   sigaction(number, &action, nullptr);
 }
 
-void handle_stops(void (*handler)(int)) {
-  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) handle(number, handler);
+// SIGHUP, and those that stop; from now on they are heard, also those that have waited for that.
+void hear(void (*stop_handler)(int)) {
+  sigset_t heard;
+  ::sigemptyset(&heard);
+  ::sigaddset(&heard, SIGHUP);
+  handle(SIGHUP, on_hang_up);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+    ::sigaddset(&heard, number);
+    handle(number, stop_handler);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &heard, nullptr);
 }
 
 }  // namespace
 
 void install_early() {
-  handle(SIGHUP, on_hang_up);
-  handle_stops(on_early_signal);
+  hear(on_early_signal);
 }
 
 void install(const char* program) {
   name = program;
-  handle_stops(on_signal);
-  handle(SIGHUP, on_hang_up);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
+  hear(on_signal);
 }
 
 void defer(bool on) {

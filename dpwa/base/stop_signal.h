@@ -16,7 +16,9 @@ namespace dpwa::stop_signal {
 // with its exit code. A program that links LibTorch spends a third of a second before main(), in
 // constructors; a SIGHUP in that time would end it, and the first process of a container would hear
 // no signal at all. Such a program names this function in the section .preinit_array of its
-// executable, whose entries run before all constructors.
+// executable, whose entries run before all constructors. Libraries are loaded before that: a
+// signal of that time waits for this function, or for install(), where the starter has blocked it
+// (`env --block-signal`).
 void install_early();
 
 // From now on a signal ends the process with its exit code. `program`: its name, which outlives the

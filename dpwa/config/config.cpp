@@ -84,7 +84,7 @@ Config for_node(Config config, const std::string& name, const std::vector<std::s
                 const Launcher& launcher, Locations& locations) {
   const bool lists_nodes = !config.nodes.empty();
   resolve_seeds(config, locations);
-  config.self = name.empty() ? name_from_environment() : name;
+  config.self = given_name(name, locations);
   const bool by_rank = config.self.empty() || config.self.find(rank_mark) != std::string::npos;
   if (by_rank && join.empty() && launcher) launcher(config);
   if (!lists_nodes && !config.seeds.empty() && join.empty()) {
@@ -106,7 +106,7 @@ Config for_node(Config config, const std::string& name, const std::vector<std::s
 }
 
 Config for_server(Config config, const std::string& name, Locations& locations) {
-  config.self = name.empty() ? name_from_environment() : name;
+  config.self = given_name(name, locations);
   check_server_name(config, config.self, locations);
   apply_endpoint_variables(config, locations);
   apply_log_variables(config, locations);

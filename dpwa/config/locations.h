@@ -25,6 +25,8 @@ class Locations {
     origins_[key] = {0, variable};
   }
 
+  bool has(const std::string& key) const { return origins_.contains(key); }
+
   // Throws ConfigError "file:line: key: problem", or "environment: VARIABLE: problem". The line is
   // that of the key or of the nearest key around it that is known.
   [[noreturn]] void fail(const std::string& key, const std::string& problem) const;

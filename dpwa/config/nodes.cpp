@@ -186,9 +186,11 @@ void check_process_name(const Config& config, const std::string& name, const Loc
   check_name("nodes", servers.empty() ? "node" : "node or server", names, name, locations);
 }
 
-std::string name_from_environment() {
+std::string given_name(const std::string& name, Locations& locations) {
   const char* value = std::getenv("DPWA_NAME");
-  return value ? value : "";
+  if (!name.empty() || !value) return name;
+  locations.place_in_environment("--name", "DPWA_NAME");
+  return value;
 }
 
 void apply_endpoint_variables(Config& config, Locations& locations, bool with_port) {

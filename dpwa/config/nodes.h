@@ -40,8 +40,8 @@ void check_process_name(const Config& config, const std::string& name, const Loc
 // In the name that was given: the rank. load_config() asks the launcher for the name then, too.
 inline constexpr std::string_view rank_mark = "%r";
 
-// DPWA_NAME; empty when it is not set.
-std::string name_from_environment();
+// `name`, or else DPWA_NAME; empty when neither is given.
+std::string given_name(const std::string& name, Locations& locations);
 
 // Apply DPWA_HOST, DPWA_PORT, DPWA_BIND to the own node or server, and DPWA_LOG_LEVEL; empty
 // variables count as unset. Throw ConfigError "environment: DPWA_PORT: ...".

@@ -164,7 +164,7 @@ void resolve_nodes(Config& config, const Locations& locations) {
     endpoints.add(place, node);
     const bool known = !node.bind_address.empty();
     if (known && config.security.mode.empty() && !is_loopback(node.bind_address)) {
-      locations.fail(bind_key,
+      locations.fail(locations.has(bind_key) ? bind_key : "security",
                      shown(node.bind_host()) +
                          " listens beyond loopback without a security mode; accepted: "
                          "security: {mode: psk, key_file: FILE}, {mode: insecure} on a private "

@@ -63,7 +63,8 @@ std::vector<NodeEntry> read_seeds(const Field& list) {
     const std::string text = item.text(accepted);
     std::optional<NodeEntry> seed = parse_endpoint(text, seed_port);
     if (!seed || seed->port == 0 || seed->host.size() > 253 || !is_plain_text(seed->host) ||
-        seed->host.find(' ') != std::string::npos)
+        seed->host.find(' ') != std::string::npos ||
+        seed->host.find_first_not_of("0123456789") == std::string::npos)  // a port alone
       item.fail_type("the address of a node", accepted);
     seeds.push_back(*std::move(seed));
   }

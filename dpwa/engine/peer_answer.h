@@ -25,7 +25,7 @@ struct PeerAnswer {
   double clock = 0;
   // The entry of its place in the table:
   std::string name;  // empty: a free place
-  bool seed = false;
+  bool listed = false;
   bool vouched_for = false;  // Member::vouched_for()
   MemberStatus status = MemberStatus::alive;
 };

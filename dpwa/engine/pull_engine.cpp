@@ -328,12 +328,12 @@ void PullEngine::reached(const std::string& name, std::uint64_t incarnation, Tim
   if (const auto peer = table_.find(name)) table_.reached(*peer, incarnation, now);
 }
 
-bool PullEngine::evicted_by(const std::vector<PeerId>& seeds) const {
-  const auto refusing = std::ranges::count_if(seeds, [this](PeerId seed) {
-    const auto found = memories_.find(seed);
+bool PullEngine::evicted_by(const std::vector<PeerId>& listed) const {
+  const auto refusing = std::ranges::count_if(listed, [this](PeerId peer) {
+    const auto found = memories_.find(peer);
     return found != memories_.end() && found->second.refuses_name;
   });
-  return 2 * static_cast<std::size_t>(refusing) > seeds.size();
+  return 2 * static_cast<std::size_t>(refusing) > listed.size();
 }
 
 std::vector<PeerId> PullEngine::to_greet(const std::vector<Member>& members) {

@@ -125,10 +125,10 @@ class PullEngine {
   void reached(const std::string& name, std::uint64_t incarnation, TimePoint now);
   // It refused this node outside of a round.
   void refused(PeerId peer, const std::string& detail);
-  // Whether most of `seeds`, the running nodes of the cluster file, state that this node's name
+  // Whether most of `listed`, the running nodes of the cluster file, state that this node's name
   // belongs to another process. Joined nodes do not count: a node that may join can do so under
   // many names.
-  bool evicted_by(const std::vector<PeerId>& seeds) const;
+  bool evicted_by(const std::vector<PeerId>& listed) const;
   // The peers to greet, in this order: all that are vouched for, then a few of the others.
   std::vector<PeerId> to_greet(const std::vector<Member>& members);
 

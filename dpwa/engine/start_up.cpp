@@ -245,10 +245,10 @@ void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   constexpr unsigned most_in_vain = 3;
   if (looks_in_vain_ > 0 && looks_in_vain_ <= most_in_vain) return;
   const bool prompt = now - greeted_at_ < options_.timeout;
-  std::vector<PeerAnswer> seeds;  // a node that may join may do so under many names
+  std::vector<PeerAnswer> listed;  // a node that may join may do so under many names
   for (const PeerAnswer& answer : answers)
-    if (answer.seed || (by_seeds() && answer.asked)) seeds.push_back(answer);
-  look_for_namesake(seeds, now);
+    if (answer.listed || (by_seeds() && answer.asked)) listed.push_back(answer);
+  look_for_namesake(listed, now);
   if (failure_) return;
   const auto before = std::exchange(seen_, {});
   bool placed = false;
@@ -282,7 +282,7 @@ bool StartUp::says_the_same(const Seen& before, const Seen& now) {
 // `prompt`: the look ended before its deadline, so an unreachable peer is not running.
 StartUp::Seen StartUp::seen_of(PeerId peer, const PeerAnswer& answer, bool prompt) {
   Seen seen{view_of(answer), peer, answer.name};
-  seen.view.joined = !answer.seed && !by_seeds();
+  seen.view.joined = !answer.listed && !by_seeds();
   const PeerStart state = seen.view.state;
   if (state == PeerStart::joining || state == PeerStart::waiting ||
       (prompt && answer.failure == PeerFailure::unreachable)) {

@@ -11,9 +11,9 @@
 namespace dpwa {
 namespace {
 
-bool is_seed(const Surroundings& others, const std::string& name) {
+bool is_listed(const Surroundings& others, const std::string& name) {
   return std::ranges::any_of(others.members, [&](const Member& member) {
-    return member.seed && member.claim.name == name;
+    return member.listed && member.claim.name == name;
   });
 }
 
@@ -106,7 +106,7 @@ Absorbed TrainerState::absorb(const Arrival& arrival, const Surroundings& others
   }
   const Progress& peer = arrival.progress;
   report_.staleness = clock_ - peer.clock;
-  lineages_.hear(report_.peer, {peer.lineage, peer.clock}, is_seed(others, report_.peer));
+  lineages_.hear(report_.peer, {peer.lineage, peer.clock}, is_listed(others, report_.peer));
   const bool wanted =
       arrival.full ? yields_to(report_.peer, peer, others, now) : peer.lineage == lineage_;
   if (!wanted) {
@@ -124,7 +124,7 @@ void TrainerState::hear(const std::vector<OtherLineage>& others, const Surroundi
                         TimePoint now) {
   for (const OtherLineage& other : others) {
     lineages_.hear(other.name, {other.progress.lineage, other.progress.clock},
-                   is_seed(surroundings, other.name));
+                   is_listed(surroundings, other.name));
   }
   for (const OtherLineage& other : others) {
     const bool yields = !adopt_from_ && yields_to(other.name, other.progress, surroundings, now);

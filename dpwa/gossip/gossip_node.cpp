@@ -62,11 +62,11 @@ std::unique_ptr<Members> members_of(const Config& config, const GossipNode::Opti
   const NodeEntry& own = config.self_node();
   MemberClaim self = claim_of(peer_address(own));
   self.incarnation = node.incarnation;
-  std::vector<MemberClaim> seeds;
-  for (const PeerAddress& peer : peer_addresses(config)) seeds.push_back(claim_of(peer));
+  std::vector<MemberClaim> listed;
+  for (const PeerAddress& peer : peer_addresses(config)) listed.push_back(claim_of(peer));
   MembershipOptions options = config.gossip.membership;
-  options.max_members = std::max(options.max_members, seeds.size());
-  auto members = std::make_unique<Members>(std::move(self), std::move(seeds), options,
+  options.max_members = std::max(options.max_members, listed.size());
+  auto members = std::make_unique<Members>(std::move(self), std::move(listed), options,
                                            derive_seed(node.seed, {1}));
   for (const PeerAddress& peer : peer_addresses(config)) members->follow(peer.name, peer.host);
   return members;

@@ -78,7 +78,7 @@ class BoundedList {
   std::uint64_t omitted_ = 0;
 };
 
-Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
+Json describe(const MemberClaim& claim, MemberStatus status, bool listed) {
   Json out;
   out["name"] = claim.name;
   out["status"] = to_string(status);
@@ -86,7 +86,7 @@ Json describe(const MemberClaim& claim, MemberStatus status, bool seed) {
   out["port"] = claim.port;
   out["incarnation"] = claim.incarnation;
   out["refutation"] = claim.refutation;
-  out["seed"] = seed;
+  out["listed"] = listed;
   return out;
 }
 
@@ -105,7 +105,7 @@ void describe_members(const MemberClaim& self, bool of_file, const std::vector<M
   listed.add(describe(self, self.status, of_file));
   for (const Member& member : members) {
     if (is_listed(member)) {
-      listed.add(describe(member.claim, member.status(), member.seed));
+      listed.add(describe(member.claim, member.status(), member.listed));
     } else if (!member.claim.name.empty()) {
       ++unverified;
     }

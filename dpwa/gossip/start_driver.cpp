@@ -61,9 +61,9 @@ class StartDriver {
   bool operator()(const StartUp::Greet&) {
     const auto answers = side_.greet();
     for (const PeerAnswer& answer : answers) {
-      const bool counts = answer.seed || side_.config.by_seeds;
+      const bool counts = answer.listed || side_.config.by_seeds;
       if (answer.asked && !answer.failure && counts && answer.lineage != 0)
-        side_.state.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.seed);
+        side_.state.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.listed);
     }
     start_.greeted(answers, SteadyClock::now());
     return false;

@@ -43,7 +43,7 @@ std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
     answer.name = welcome.node;
     if (peer >= members.size()) continue;
     answer.name = members[peer].claim.name;
-    answer.seed = members[peer].seed;
+    answer.listed = members[peer].listed;
     answer.vouched_for = members[peer].vouched_for();
     answer.status = members[peer].status();
   }

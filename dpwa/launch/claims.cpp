@@ -125,10 +125,12 @@ std::optional<Claim> claim_of_open_mpi(const LauncherEnvironment& environment) {
 // MPICH and Intel MPI. Their processes under Slurm inherit the variables of the step that started
 // mpiexec's own; a step that speaks PMI itself says the same as Slurm, which knows more.
 std::optional<Claim> claim_of_pmi(const LauncherEnvironment& environment) {
-  if (!environment.has("PMI_RANK") || !environment.has("PMI_SIZE")) return std::nullopt;
-  if (is_slurm_step(environment) &&
-      environment.variable("SLURM_PROCID") == environment.variable("PMI_RANK") &&
-      environment.variable("SLURM_STEP_NUM_TASKS") == environment.variable("PMI_SIZE"))
+  if (!environment.has("PMI_RANK") && !environment.has("PMI_SIZE")) return std::nullopt;
+  const auto repeats = [&environment](const std::string& name, const std::string& of_slurm) {
+    return !environment.has(name) || environment.variable(name) == environment.variable(of_slurm);
+  };
+  if (is_slurm_step(environment) && repeats("PMI_RANK", "SLURM_PROCID") &&
+      repeats("PMI_SIZE", "SLURM_STEP_NUM_TASKS"))
     return std::nullopt;
   Claim claim =
       read_rank(environment, "MPICH", "mpiexec has started this process", "PMI_RANK", "PMI_SIZE");

@@ -215,7 +215,7 @@ void Client::tell_members(const std::string& peer, const Answer& answer, bool si
   } else if (answer.incarnation != 0) {
     local_.members->reached(peer, answer.incarnation);
   }
-  if (!answer.refuses_name || !engine_.evicted_by(local_.members->running_seeds())) return;
+  if (!answer.refuses_name || !engine_.evicted_by(local_.members->running_listed())) return;
   const MutexLock lock(mutex_);
   evicted_ = answer.detail;
   is_evicted_ = true;

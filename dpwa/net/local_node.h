@@ -49,7 +49,7 @@ struct LocalNode : LocalProcess {
     if (when_served) when_served();
     if (!pull.for_final_average) {
       const bool trains = state != wire::NodeState::joining;
-      if (pull.full && trains && members->is_seed(peer))
+      if (pull.full && trains && members->is_listed(peer))
         served.gave(peer, {now(), progress.lineage});
     } else if (progress.final) {
       // One that still trains, or only joins, will want the final snapshot again for its average.

@@ -98,10 +98,10 @@ Members::Members(const std::string& self, std::uint64_t incarnation,
       random_(0),
       version_(membership_.version()) {}
 
-Members::Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
+Members::Members(MemberClaim self, std::vector<MemberClaim> listed, MembershipOptions options,
                  std::uint64_t random_seed)
     : exchanges_(true),
-      membership_(std::move(self), std::move(seeds), options),
+      membership_(std::move(self), std::move(listed), options),
       random_(random_seed),
       version_(membership_.version()) {}
 
@@ -168,9 +168,9 @@ void Members::keep(const std::string& name) {
   changed();
 }
 
-void Members::list(const MemberClaim& seed) {
+void Members::list(const MemberClaim& claim) {
   const MutexLock lock(mutex_);
-  membership_.list(seed, now());
+  membership_.list(claim, now());
   changed();
 }
 
@@ -181,23 +181,23 @@ void Members::unlist(const std::string& name) {
   changed();
 }
 
-void Members::follow(const std::string& seed, const std::string& host) {
+void Members::follow(const std::string& name, const std::string& host) {
   const bool is_name = !host.empty() && !is_numeric_host(host);
   const MutexLock lock(mutex_);
-  hosts_.erase(seed);
-  if (is_name) hosts_[seed] = host;
+  hosts_.erase(name);
+  if (is_name) hosts_[name] = host;
 }
 
-std::string Members::host_of(const std::string& seed) const {
+std::string Members::host_of(const std::string& name) const {
   const MutexLock lock(mutex_);
-  const auto found = hosts_.find(seed);
+  const auto found = hosts_.find(name);
   return found == hosts_.end() ? "" : found->second;
 }
 
 void Members::take_up_hosts() {
-  for (const auto& [seed, host] : hosts_) {
+  for (const auto& [name, host] : hosts_) {
     auto addresses = last_addresses(host);
-    const Member* member = membership_.member(seed);
+    const Member* member = membership_.member(name);
     if (!addresses || member == nullptr) continue;
     MemberClaim moved = member->claim;
     addresses->resize(std::min(addresses->size(), wire::max_member_addresses));
@@ -239,16 +239,16 @@ std::optional<MemberClaim> Members::find(const std::string& name) const {
   return claim;
 }
 
-bool Members::is_seed(const std::string& name) const {
+bool Members::is_listed(const std::string& name) const {
   const MutexLock lock(mutex_);
   const Member* member = membership_.member(name);
-  return member != nullptr && member->seed;
+  return member != nullptr && member->listed;
 }
 
-bool Members::is_seed_at(const std::string& name, const std::string& network) const {
+bool Members::is_listed_at(const std::string& name, const std::string& network) const {
   const MutexLock lock(mutex_);
   const Member* member = membership_.member(name);
-  if (member == nullptr || !member->seed) return false;
+  if (member == nullptr || !member->listed) return false;
   return member->claim.addresses.empty() ||
          std::ranges::any_of(member->claim.addresses, [&](const std::string& address) {
            return net::network_of(address) == network;
@@ -284,16 +284,16 @@ Members::News Members::since(std::uint64_t version) const {
   return news;
 }
 
-std::vector<PeerId> Members::running_seeds() const {
+std::vector<PeerId> Members::running_listed() const {
   const MutexLock lock(mutex_);
-  std::vector<PeerId> seeds;
+  std::vector<PeerId> listed;
   const auto& members = membership_.members();
   for (PeerId place = 0; place < members.size(); ++place) {
     const MemberStatus status = members[place].status();
     const bool runs = status == MemberStatus::alive || status == MemberStatus::suspect;
-    if (members[place].seed && runs) seeds.push_back(place);
+    if (members[place].listed && runs) listed.push_back(place);
   }
-  return seeds;
+  return listed;
 }
 
 }  // namespace dpwa

@@ -21,7 +21,7 @@ class Members {
   // Without exchanges: the members are always these names, and no node may join.
   Members(const std::string& self, std::uint64_t incarnation,
           const std::vector<std::string>& peers);
-  Members(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options,
+  Members(MemberClaim self, std::vector<MemberClaim> listed, MembershipOptions options,
           std::uint64_t random_seed);
 
   bool exchanges() const { return exchanges_; }
@@ -39,11 +39,11 @@ class Members {
   void reached(const std::string& name, std::uint64_t incarnation);
   void failed(const std::string& name);
   void keep(const std::string& name);
-  void list(const MemberClaim& seed);
+  void list(const MemberClaim& claim);
   void unlist(const std::string& name);
-  // From now on the addresses of this seed are those of the last answer to the name of its host.
-  void follow(const std::string& seed, const std::string& host);
-  std::string host_of(const std::string& seed) const;  // empty: an address, or not a seed
+  // From now on the addresses of this member are those of the last answer to the name of its host.
+  void follow(const std::string& name, const std::string& host);
+  std::string host_of(const std::string& name) const;  // empty: an address, or not listed
   void leave();
 
   // Lets time pass. The result: the members to ask beside the pulls.
@@ -54,9 +54,9 @@ class Members {
   Membership::Admission admission(const std::string& name) const;
   // The claim held of `name`, with the status to act on.
   std::optional<MemberClaim> find(const std::string& name) const;
-  bool is_seed(const std::string& name) const;
+  bool is_listed(const std::string& name) const;
   // Whether the file has `name` at an address within `network` (network.h), or at none.
-  bool is_seed_at(const std::string& name, const std::string& network) const;
+  bool is_listed_at(const std::string& name, const std::string& network) const;
   MemberClaim self() const;
   std::vector<Member> all() const;  // by PeerId, free places too
   std::size_t size() const;         // places, free ones too
@@ -67,7 +67,7 @@ class Members {
     std::vector<std::pair<PeerId, Member>> members;
   };
   News since(std::uint64_t version) const;
-  std::vector<PeerId> running_seeds() const;
+  std::vector<PeerId> running_listed() const;
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
@@ -80,7 +80,7 @@ class Members {
   mutable Mutex mutex_;
   Membership membership_ DPWA_GUARDED_BY(mutex_);
   Random random_ DPWA_GUARDED_BY(mutex_);
-  std::map<std::string, std::string> hosts_ DPWA_GUARDED_BY(mutex_);  // by the name of the seed
+  std::map<std::string, std::string> hosts_ DPWA_GUARDED_BY(mutex_);  // by the name of the member
   std::atomic<std::uint64_t> version_;
 };
 

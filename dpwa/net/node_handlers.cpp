@@ -21,7 +21,7 @@ asio::awaitable<bool> StatusHandler::answer(net::Frame request, Responder& respo
 }
 
 bool borrows_name(const Requester& requester, const Members& members) {
-  return !requester.account.is_known && members.is_seed(requester.peer);
+  return !requester.account.is_known && members.is_listed(requester.peer);
 }
 
 asio::awaitable<bool> bears_its_name(NameGuard& guard, Responder& responder,

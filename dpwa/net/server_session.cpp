@@ -198,7 +198,7 @@ asio::awaitable<bool> ServerSession::handshake() {
   requester_.moves_parameters = is_node && hello->fingerprint != Fingerprint{};
   requester_.account = identify(*hello);
   facts_.peer = requester_.account.account;
-  facts_.of_file = requester_.account.is_known && local_.members->is_seed(requester_.peer);
+  facts_.of_file = requester_.account.is_known && local_.members->is_listed(requester_.peer);
   if (!host_.introduce(*this, !is_node)) co_return false;
   if (requester_.moves_parameters && hello->fingerprint != host_.other_settings.stated()) {
     const bool admitted = co_await has_own_model(hello->fingerprint, request_id);
@@ -231,7 +231,7 @@ Caller ServerSession::identify(const wire::Hello& hello) const {
   const std::string named = is_node ? hello.node : observers;
   if (is_node && stream().certified_names()) return Caller::known(named, network);
   const std::string account = named + " at " + network;
-  const bool known = is_node && local_.members->is_seed_at(named, network);
+  const bool known = is_node && local_.members->is_listed_at(named, network);
   return known ? Caller::known(account, network) : Caller::stranger(account, network);
 }
 

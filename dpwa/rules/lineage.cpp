@@ -69,10 +69,10 @@ void TakeoverLimit::took(const std::string& peer, TimePoint now) {
   record.again = now + pauses.nominal(++record.count);
 }
 
-void LineageWatch::hear(const std::string& name, const LineageReport& report, bool seed) {
+void LineageWatch::hear(const std::string& name, const LineageReport& report, bool listed) {
   if (const auto known = reports_.find(name); known != reports_.end()) {
     known->second = report;
-  } else if (!full() || seed) {
+  } else if (!full() || listed) {
     reports_[name] = report;
   }
 }
@@ -80,12 +80,12 @@ void LineageWatch::hear(const std::string& name, const LineageReport& report, bo
 bool LineageWatch::yields_to(const std::string& name, const Progress& peer, const Progress& own,
                              const Surroundings& others, Duration start_wait, TimePoint now) {
   if (!asked_) asked_ = now;
-  const bool by_file = std::ranges::any_of(others.members, &Member::seed);
+  const bool by_file = std::ranges::any_of(others.members, &Member::listed);
   std::vector<LineageReport> reports;
   bool counts = false;
   for (const Member& member : others.members) {
     const bool out = member.claim.name.empty() || member.status() != MemberStatus::alive;
-    if (out || (by_file && !member.seed)) continue;
+    if (out || (by_file && !member.listed)) continue;
     counts = counts || member.claim.name == name;
     const auto known = reports_.find(member.claim.name);
     reports.push_back(known == reports_.end() ? LineageReport{} : known->second);

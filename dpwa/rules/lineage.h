@@ -85,7 +85,7 @@ class LineageWatch {
   // may be that many members.
   LineageWatch(Listing listing, std::size_t most) : listing_(listing), most_(most) {}
 
-  void hear(const std::string& name, const LineageReport& report, bool seed);
+  void hear(const std::string& name, const LineageReport& report, bool listed);
   bool full() const { return reports_.size() >= most_; }
   // Whether to take over the weights of `name`, which has this progress. From the first question on
   // a node that has not been heard counts for the own lineage, for `start_wait`.

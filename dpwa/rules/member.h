@@ -50,8 +50,8 @@ struct MemberClaim {
 };
 
 struct Member {
-  MemberClaim claim;  // an empty name: a free place
-  bool seed = false;  // of the cluster file: never forgotten, and its address stays
+  MemberClaim claim;    // an empty name: a free place
+  bool listed = false;  // in the cluster file: never forgotten, and its address stays
   TimePoint heard = TimePoint::min();      // last sign of life that came to this node itself
   TimePoint changed = TimePoint::min();    // since when `claim` is held
   TimePoint exchanged = TimePoint::min();  // the last exchange that this node began with it
@@ -72,7 +72,7 @@ struct Member {
   MemberStatus status() const { return heard > changed ? MemberStatus::alive : claim.status; }
   // Known from more than the reports of others, which may invent names: a node to pull from and to
   // count.
-  bool vouched_for() const { return seed || reached; }
+  bool vouched_for() const { return listed || reached; }
 };
 
 // The message from one node to another: news, and, while their tables differ, parts of them.

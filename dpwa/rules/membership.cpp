@@ -29,32 +29,32 @@ void add_addresses(std::unordered_map<std::string, std::string>& places, const M
 
 }  // namespace
 
-Membership::Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options)
+Membership::Membership(MemberClaim self, std::vector<MemberClaim> listed, MembershipOptions options)
     : self_(std::move(self)), options_(options) {
-  for (MemberClaim& seed : seeds) {
-    DPWA_INVARIANT(seed.status == MemberStatus::alive, "all nodes of the file begin alive",
-                   seed.name, seed.status);
-    places_.emplace(seed.name, static_cast<PeerId>(members_.size()));
+  for (MemberClaim& claim : listed) {
+    DPWA_INVARIANT(claim.status == MemberStatus::alive, "all nodes of the file begin alive",
+                   claim.name, claim.status);
+    places_.emplace(claim.name, static_cast<PeerId>(members_.size()));
     Member& member = members_.emplace_back();
-    member.claim = std::move(seed);
-    member.seed = true;
+    member.claim = std::move(claim);
+    member.listed = true;
     count(member, 1);
-    add_addresses(seed_addresses_, member.claim);
+    add_addresses(listed_addresses_, member.claim);
   }
-  add_addresses(seed_addresses_, self_);
+  add_addresses(listed_addresses_, self_);
 }
 
-void Membership::note_seed_addresses(const MemberClaim& seed) {
-  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == seed.name; });
-  add_addresses(seed_addresses_, seed);
+void Membership::note_listed_addresses(const MemberClaim& claim) {
+  std::erase_if(listed_addresses_, [&](const auto& entry) { return entry.second == claim.name; });
+  add_addresses(listed_addresses_, claim);
 }
 
 // Two nodes cannot listen at one address; such a claim would make others dial a known node under
 // new names.
-bool Membership::at_address_of_seed(const MemberClaim& claim) const {
+bool Membership::at_address_of_listed(const MemberClaim& claim) const {
   return std::ranges::any_of(claim.addresses, [&](const std::string& address) {
-    const auto found = seed_addresses_.find(place_of(address, claim.port));
-    return found != seed_addresses_.end() && found->second != claim.name;
+    const auto found = listed_addresses_.find(place_of(address, claim.port));
+    return found != listed_addresses_.end() && found->second != claim.name;
   });
 }
 
@@ -80,14 +80,14 @@ void Membership::count(const Member& member, int by) {
 // A process listens where it answers; it is believed to have moved only once it no longer answers
 // there.
 bool Membership::may_move(const Member& member, const MemberClaim& told) {
-  return !same_address(told, member.claim) && !member.seed && !member.answers;
+  return !same_address(told, member.claim) && !member.listed && !member.answers;
 }
 
 void Membership::announce(const MemberClaim& claim, TimePoint now) {
   auto place = find(claim.name);
   if (!place) {
     if (claim.name == self_.name || !options_.open || claim.status == MemberStatus::left) return;
-    if (at_address_of_seed(claim)) return;
+    if (at_address_of_listed(claim)) return;
     place = place_for(claim.name, true);
     if (!place) return;
   }
@@ -133,7 +133,7 @@ void Membership::hear_claim(const MemberClaim& claim, std::optional<PeerId> know
   if (claim.name == self_.name) return hear_of_self(claim, now);
   if (!known) {
     // Forgotten members stay forgotten: the node learns only of running ones.
-    if (!options_.open || !runs(claim.status) || at_address_of_seed(claim)) return;
+    if (!options_.open || !runs(claim.status) || at_address_of_listed(claim)) return;
     const auto unmet = unmet_.find(from);
     if (unmet != unmet_.end() && unmet->second >= max_unmet_of_one) return;
     const auto place = place_for(claim.name, false);
@@ -157,7 +157,7 @@ void Membership::hear_claim(const MemberClaim& claim, std::optional<PeerId> know
   // still answers.
   const bool answers = member.told && member.failures == 0;
   if (!same_process && answers && claim.status != MemberStatus::alive) return;
-  if (!member.seed && at_address_of_seed(claim)) return;
+  if (!member.listed && at_address_of_listed(claim)) return;
   if (same_process && claim.refutation > most_refutations(member, now)) return;
   MemberClaim believed = claim;
   if (same_process && (member.told || member.reached)) take_address(believed, member.claim);
@@ -249,7 +249,7 @@ void Membership::tick(TimePoint now) {
       MemberClaim claim = member.claim;
       claim.status = MemberStatus::dead;
       hold(place, claim, now);
-    } else if (!member.seed && !runs(member.claim.status) &&
+    } else if (!member.listed && !runs(member.claim.status) &&
                since >= (member.met ? options_.forget : std::min(options_.forget, forget_unmet))) {
       forget(place);
     }
@@ -266,7 +266,7 @@ void Membership::hold(PeerId place, const MemberClaim& claim, TimePoint now) {
   if (claim.status == MemberStatus::alive) member.failures = 0;
   count(member, -1);
   MemberClaim held = claim;
-  const bool keeps_address = member.seed && !member.claim.addresses.empty();
+  const bool keeps_address = member.listed && !member.claim.addresses.empty();
   if (keeps_address || held.addresses.empty()) take_address(held, member.claim);
   const bool moved = !same_address(held, member.claim);
   if (moved) member.reached = member.answers = false;
@@ -302,7 +302,7 @@ std::optional<PeerId> Membership::place_for(const std::string& name, bool by_its
     std::optional<PeerId> unverified;
     for (PeerId candidate = 0; candidate < members_.size(); ++candidate) {
       const Member& member = members_[candidate];
-      if (member.seed) continue;
+      if (member.listed) continue;
       if (!runs(member.status()) && older(candidate, place)) place = candidate;
       if (member.heard == TimePoint::min() && older(candidate, unverified)) unverified = candidate;
     }
@@ -327,11 +327,11 @@ void Membership::forget(PeerId place) {
   note_change(place);
 }
 
-void Membership::make_seed(PeerId place) {
+void Membership::make_listed(PeerId place) {
   Member& member = members_[place];
   count(member, -1);
   const bool is_new = !member.vouched_for();
-  member.seed = true;
+  member.listed = true;
   count(member, 1);
   end_hearsay(member);
   if (is_new && member.claim.incarnation != 0) news_.add(place);
@@ -340,22 +340,22 @@ void Membership::make_seed(PeerId place) {
 void Membership::keep(const std::string& name) {
   const auto place = find(name);
   if (!place) return;
-  make_seed(*place);
-  note_seed_addresses(members_[*place].claim);
+  make_listed(*place);
+  note_listed_addresses(members_[*place].claim);
   note_change(*place);
 }
 
-void Membership::list(const MemberClaim& seed, TimePoint now) {
-  auto place = find(seed.name);
+void Membership::list(const MemberClaim& claim, TimePoint now) {
+  auto place = find(claim.name);
   if (!place) {
-    place = place_for(seed.name, true);
+    place = place_for(claim.name, true);
     if (!place) return;
     members_[*place].changed = now;
   }
-  make_seed(*place);
+  make_listed(*place);
   Member& member = members_[*place];
-  take_address(member.claim, seed);
-  note_seed_addresses(seed);
+  take_address(member.claim, claim);
+  note_listed_addresses(claim);
   note_change(*place);
 }
 
@@ -364,11 +364,11 @@ void Membership::unlist(const std::string& name) {
   if (!place) return;
   Member& member = members_[*place];
   count(member, -1);
-  member.seed = false;
+  member.listed = false;
   count(member, 1);
   if (!member.vouched_for()) news_.remove(*place);
   note_change(*place);
-  std::erase_if(seed_addresses_, [&](const auto& entry) { return entry.second == name; });
+  std::erase_if(listed_addresses_, [&](const auto& entry) { return entry.second == name; });
   if (!options_.open) forget(*place);
 }
 

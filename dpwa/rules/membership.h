@@ -25,9 +25,10 @@ namespace dpwa {
 // now and then and tables are compared, so that two halves of a split network find each other
 // again.
 //
-// A place (PeerId) keeps its member until the member is forgotten; seeds come first and keep their
-// places. The table is bounded: when it is full, dead members make room first, then members known
-// only from reports of others. Pure: time and randomness are arguments. One owner, one thread.
+// A place (PeerId) keeps its member until the member is forgotten; those of the file come first and
+// keep their places. The table is bounded: when it is full, dead members make room first, then
+// members known only from reports of others. Pure: time and randomness are arguments. One owner,
+// one thread.
 //
 // A member that is not vouched for is asked whether it is there, and nothing else: it is not told
 // to others and is in no digest, so that invented names cause no messages among other nodes.
@@ -50,8 +51,8 @@ class Membership {
   static constexpr Backoff meet_pause{std::chrono::seconds(2), std::chrono::seconds(128), 0};
   static constexpr Duration forget_unmet = std::chrono::minutes(1);
 
-  // `seeds`: the other nodes of the file. One with an incarnation is held to run as that process.
-  Membership(MemberClaim self, std::vector<MemberClaim> seeds, MembershipOptions options);
+  // `listed`: the other nodes of the file. One with an incarnation is held to run as that process.
+  Membership(MemberClaim self, std::vector<MemberClaim> listed, MembershipOptions options);
 
   // --- what there is to send
   bool exchange_is_due(const std::string& to, TimePoint now) const;
@@ -73,11 +74,11 @@ class Membership {
   void failed(const std::string& name, TimePoint now);
   // Time passes: suspects die, the dead are forgotten.
   void tick(TimePoint now);
-  // Makes it a seed: it was named as one to join by.
+  // It counts as listed: it was named as one to join by.
   void keep(const std::string& name);
   // The cluster file now lists this node, at this address; or it no longer lists a node, which then
   // counts as one that joined, or is removed when joining is closed.
-  void list(const MemberClaim& seed, TimePoint now);
+  void list(const MemberClaim& claim, TimePoint now);
   void unlist(const std::string& name);
   // The own node leaves: every exchange says so from now on.
   void leave();
@@ -88,8 +89,8 @@ class Membership {
   std::vector<MemberClaim> to_ask(TimePoint now, Random& random) const;
   // Some running members, to tell them something at once.
   std::vector<MemberClaim> some_running(std::size_t most, Random& random) const;
-  // One that has just failed, to know its state soon; else a dead one, or a seed that left, because
-  // it may be back.
+  // One that has just failed, to know its state soon; else a dead one, or a listed one that left,
+  // because it may be back.
   std::optional<PeerId> to_probe(Random& random) const;
   // One of those that are alive and vouched for.
   std::optional<PeerId> any_alive(Random& random) const;
@@ -122,10 +123,10 @@ class Membership {
   // The place of each claim is mostly the one after that of the claim before.
   std::optional<PeerId> find_after(std::optional<PeerId> last, const std::string& name) const;
   void hear_of_self(const MemberClaim& claim, TimePoint now);
-  bool at_address_of_seed(const MemberClaim& claim) const;
+  bool at_address_of_listed(const MemberClaim& claim) const;
   static bool may_move(const Member& member, const MemberClaim& told);
   static std::int64_t most_refutations(const Member& member, TimePoint now);  // to be believed
-  void note_seed_addresses(const MemberClaim& seed);
+  void note_listed_addresses(const MemberClaim& claim);
   void announce(const MemberClaim& claim, TimePoint now);
   // The place for a new member; `by_itself`: it spoke to this node.
   std::optional<PeerId> place_for(const std::string& name, bool by_itself);
@@ -133,7 +134,7 @@ class Membership {
   void forget(PeerId place);
   // To be called with -1 before, and 1 after a change of the claim or of vouched_for().
   void count(const Member& member, int by);
-  void make_seed(PeerId place);
+  void make_listed(PeerId place);
   void end_hearsay(Member& member);  // it no longer counts among those that its teller told of
   MemberExchange begin(const std::string& to);
   void add_news(MemberExchange& exchange, const std::string& to);
@@ -145,10 +146,10 @@ class Membership {
   std::vector<Member> members_;
   std::unordered_map<std::string, PeerId> places_;  // of all members, by name
   MemberNews news_;
-  std::unordered_map<std::string, std::string> seed_addresses_;  // to the name of the seed
-  std::unordered_map<std::string, std::size_t> unmet_;           // by the member that told of them
-  TimePoint refuted_ = TimePoint::min();                         // last
-  TimePoint requested_ = TimePoint::min();                       // likewise
+  std::unordered_map<std::string, std::string> listed_addresses_;  // to the name of the node
+  std::unordered_map<std::string, std::size_t> unmet_;  // by the member that told of them
+  TimePoint refuted_ = TimePoint::min();                // last
+  TimePoint requested_ = TimePoint::min();              // likewise
   unsigned self_told_ = 0;    // times that the own claim has been told as it is
   std::uint32_t part_ = 0;    // next to be asked for and told
   bool differed_ = false;     // the last answer's digest, from the own one

@@ -142,7 +142,8 @@ std::optional<PeerId> Membership::to_probe(Random& random) const {
     const Member& member = members_[place];
     if (member.claim.name.empty() || !member.vouched_for()) continue;
     const MemberStatus status = member.status();
-    const bool gone = status == MemberStatus::dead || (member.seed && status == MemberStatus::left);
+    const bool gone =
+        status == MemberStatus::dead || (member.listed && status == MemberStatus::left);
     if (gone) silent.offer(place);
     if (runs(status) && member.failures > 0) doubtful.offer(place);
   }
@@ -201,7 +202,7 @@ Membership::Admission Membership::admission(const std::string& name) const {
   if (!options_.open) return Admission::closed;
   if (places_.size() < options_.max_members) return Admission::may_join;
   const bool room = std::ranges::any_of(members_, [](const Member& member) {
-    return !member.seed && (!runs(member.status()) || member.heard == TimePoint::min());
+    return !member.listed && (!runs(member.status()) || member.heard == TimePoint::min());
   });
   return room ? Admission::may_join : Admission::full;
 }

@@ -23,13 +23,13 @@ struct PullOptions {
 inline constexpr std::size_t max_blocks = 64;
 
 struct MembershipOptions {
-  bool open = true;            // nodes that are not seeds may join
+  bool open = true;            // nodes that the file does not list may join
   unsigned suspect_after = 3;  // pulls in a row without an answer
   // From suspect to dead, among up to ten nodes; log10(n) times as long among more.
   Duration suspect = std::chrono::seconds(5);
   Duration forget = std::chrono::hours(1);      // one that joined and is dead or has left
   Duration exchange = std::chrono::seconds(1);  // with a peer that there is no news for
-  std::size_t max_members = 4096;               // seeds included, the own node not
+  std::size_t max_members = 4096;               // listed ones included, the own node not
 };
 
 // How many inbound connections a node keeps at once. Every bound is at least 1.

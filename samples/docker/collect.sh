@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the root of an image of one program: the program in /usr/bin, every library that it loads where it is here, and
-# what the resolution of names needs.
+# Makes the root of an image of one program: the program in /usr/bin, every library that it loads where it is here, env,
+# and what the resolution of names needs.
 #
 # usage: collect.sh FOLDER PROGRAM
 set -eu
@@ -8,7 +8,7 @@ set -eu
 folder=$1 program=$2
 mkdir -p "$folder/usr/bin" "$folder/etc" "$folder/tmp"
 chmod 1777 "$folder/tmp"
-cp "$program" "$folder/usr/bin/"
+cp "$program" /usr/bin/env "$folder/usr/bin/"
 strip "$folder/usr/bin/$(basename "$program")"
 # "libz.so.1 => /lib/…/libz.so.1 (0x…)", and "/lib64/ld-linux-x86-64.so.2 (0x…)" for the loader.
 ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// {print $3} $1 ~ /^\// {print $1}' | while read -r library; do

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,6 +20,9 @@ from pathlib import Path
 PATIENCE_S = 120
 USER = "10001"
 PREFIX = f"dpwa{os.getpid()}"
+DOCKERFILE = Path(__file__).parents[2] / "samples/docker/Dockerfile"
+# What starts the program in the images.
+STARTER = json.loads(re.findall("^ENTRYPOINT (.*)", DOCKERFILE.read_text(encoding="utf-8"), re.MULTILINE)[-1])[:-1]
 
 
 def run(*command: str) -> None:
@@ -56,7 +60,7 @@ class Pod:
         with self.log.open("wb") as log:
             self.engine = subprocess.Popen(
                 ["ip", "netns", "exec", self.network, "unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child",
-                 "sh", "-c", f"{mounts} && exec \"$@\"", "sh", *as_user(*command)],
+                 "sh", "-c", f"{mounts} && exec \"$@\"", "sh", *as_user(*STARTER, *command)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
 
     def first_process(self) -> int:

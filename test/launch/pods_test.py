@@ -74,6 +74,13 @@ class Job(PodTest):
         self.assertTrue((job.runs / f"train-0.{result['steps']}.ckpt").exists())
         self.assertIsNone(again.engine.poll())
 
+    def test_signals_that_come_before_the_program_is_loaded_are_not_lost(self) -> None:
+        job = self.begin(SEEDED)
+        for index, (number, code) in enumerate([("TERM", 143), ("USR1", 143), ("USR2", 143), ("INT", 130), ("HUP", 0)]):
+            early = ["sh", "-c", f"kill -{number} $$ && exec \"$0\" --version", str(job.train_program)]
+            pod = job.start(f"train-{index}", early, {})
+            self.assertEqual(pod.engine.wait(PATIENCE_S), code, f"{number}: {pod.text()}")
+
 
 class StatefulSet(PodTest):
     def replace_a_rank(self, policy: str, meanwhile: str) -> None:

@@ -287,7 +287,7 @@ void GossipMember::greet(Greeted greeted) {
       for (std::size_t i = 0; i < work->answers.size(); ++i) {
         const Member& member = members_.members()[static_cast<PeerId>(i)];
         work->answers[i].name = member.claim.name;
-        work->answers[i].seed = member.seed;
+        work->answers[i].listed = member.listed;
         work->answers[i].vouched_for = member.vouched_for();
         work->answers[i].status = member.status();
       }

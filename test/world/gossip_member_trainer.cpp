@@ -66,9 +66,9 @@ bool GossipMember::perform(const StartUp::Action& action) {
   if (std::holds_alternative<StartUp::Greet>(action)) {
     greet([this](const std::vector<PeerAnswer>& answers) {
       for (const PeerAnswer& answer : answers) {
-        const bool counts = answer.seed || options_.by_seeds;
+        const bool counts = answer.listed || options_.by_seeds;
         if (!answer.failure && counts && answer.lineage != 0)
-          trainer_.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.seed);
+          trainer_.lineages().hear(answer.name, {answer.lineage, answer.clock}, answer.listed);
       }
       looked_ = answers;
       start_->greeted(answers, now());

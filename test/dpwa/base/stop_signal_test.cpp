@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -103,6 +104,24 @@ TEST_CASE("a signal that is not deferred ends the process at once") {
     CHECK(ended_by(SIGUSR1) == 143);
     CHECK(ended_by(SIGHUP) == 77);
   }
+}
+
+TEST_CASE("a signal that the starter of a program has blocked waits until the program hears it") {
+  const auto after_early = [](int number, const std::function<void()>& install) {
+    return test::run_in_child([&] {
+      sigset_t all;
+      ::sigfillset(&all);
+      ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      std::raise(number);
+      install();
+      ::_exit(stop_signal::take_reload() ? 78 : 77);
+    });
+  };
+  const auto late = [] { stop_signal::install("program"); };
+  CHECK(after_early(SIGUSR2, stop_signal::install_early).exit_code == 143);
+  CHECK(after_early(SIGHUP, stop_signal::install_early).exit_code == 78);
+  CHECK(after_early(SIGTERM, late).errors == "program: ended by SIGTERM\n");
+  CHECK(after_early(SIGHUP, late).exit_code == 78);
 }
 
 }  // namespace dpwa

@@ -98,9 +98,9 @@ TEST_CASE("status shows nodes that joined beside those of the file, and where th
   REQUIRE(document["nodes"].size() == 3);
   CHECK(document["nodes"][2]["name"] == "w9");
   CHECK(document["nodes"][2]["status"]["members"][0]["name"] == "w9");
-  CHECK(document["nodes"][2]["status"]["members"][0]["seed"] == false);
+  CHECK(document["nodes"][2]["status"]["members"][0]["listed"] == false);
   CHECK(document["nodes"][0]["status"]["members"][0]["name"] == "w1");
-  CHECK(document["nodes"][0]["status"]["members"][0]["seed"] == true);
+  CHECK(document["nodes"][0]["status"]["members"][0]["listed"] == true);
 }
 
 TEST_CASE("status shows a running node and a row for one that does not answer") {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/resolve.h"
 #include "test/dpwa/cli/run_cli.h"
 #include "test/dpwa/config/scratch_file.h"
 
@@ -12,12 +13,13 @@ namespace {
 using test::ScopedVariable;
 using test::ScratchFile;
 
-std::string problem_of(const ScratchFile& file) {
+std::string problem_of(const ScratchFile& file, const std::string& name = "a") {
   try {
-    load_config(file.path(), "a");
+    load_config(file.path(), name);
   } catch (const ConfigError& error) {
     const std::string text = error.what();
-    return text.substr(file.path().string().size());
+    const std::string path = file.path().string();
+    return text.starts_with(path) ? text.substr(path.size()) : text;
   }
   return "";
 }
@@ -45,8 +47,24 @@ TEST_CASE("without a name and a port it has those of its host and of seeds") {
   const Config config = load_config(file.path());
   CHECK_FALSE(config.self.empty());
   CHECK(config.self_node().port == config::seed_port);
-  CHECK_THROWS_WITH_AS(load_config(file.path(), "../a"), doctest::Contains("accepted: 1 to 64"),
-                       ConfigError);
+  CHECK(problem_of(file, "../a").starts_with(": --name: '../a' is not a name; accepted: 1 to 64"));
+  const ScopedVariable name("DPWA_NAME", "a b");
+  CHECK(problem_of(file, "").starts_with("environment: DPWA_NAME: 'a b' is not a name; accepted"));
+}
+
+TEST_CASE("beyond loopback a file with seeds needs security") {
+  const ScratchFile file("seeds: [localhost]\n");
+  {
+    const ScopedVariable host("DPWA_HOST", "10.0.0.2");
+    CHECK(problem_of(file).starts_with("environment: DPWA_HOST: '10.0.0.2' listens beyond loop"));
+  }
+  // Its own address, where it has one that others reach.
+  const auto known =
+      load_config(ScratchFile("seeds: [10.0.0.1]\nsecurity: {mode: insecure}\n").path(), "a");
+  const std::string own = known.self_node().bind_address;
+  if (config::is_loopback(own)) return;
+  CHECK(problem_of(ScratchFile("seeds: [10.0.0.1]\n"))
+            .starts_with(": security: '" + own + "' listens beyond loopback without a security"));
 }
 
 TEST_CASE("beside a list of nodes seeds change nothing for those that it names") {
@@ -57,8 +75,8 @@ TEST_CASE("beside a list of nodes seeds change nothing for those that it names")
 }
 
 TEST_CASE("wrong seeds are one line") {
-  for (const char* seed :
-       {"''", "'a b'", "'a:0'", "'a:70000'", "'[]'", "':7'", "'http://x:1'", "'10.0.0.1:7:1'"}) {
+  for (const char* seed : {"''", "24000", "'a b'", "'a:0'", "'a:70000'", "'[]'", "':7'",
+                           "'http://x:1'", "'10.0.0.1:7:1'"}) {
     CAPTURE(seed);
     const std::string said = problem_of(ScratchFile("seeds: [" + std::string(seed) + "]\n"));
     CHECK(said.find(":1: seeds[0]: ") != std::string::npos);

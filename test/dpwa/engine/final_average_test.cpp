@@ -119,7 +119,7 @@ class Ending {
     for (const Peer& peer : peers_) {
       PeerAnswer answer;
       answer.asked = answer.vouched_for = true;
-      answer.seed = peer.of_file;
+      answer.listed = peer.of_file;
       answer.name = peer.name;
       answer.joining = false;
       answer.finished = now - begun >= peer.finishes;

@@ -42,7 +42,7 @@ StartUpOptions second_of(std::size_t nodes) {
 
 PeerAnswer ready_at(double clock, std::uint64_t lineage = 7) {
   PeerAnswer answer;
-  answer.asked = answer.seed = answer.vouched_for = true;
+  answer.asked = answer.listed = answer.vouched_for = true;
   answer.joining = false;
   answer.clock = clock;
   answer.lineage = lineage;
@@ -263,7 +263,7 @@ StartUpOptions seeded() {
 
 PeerAnswer joining_as(const std::string& name) {
   PeerAnswer answer = ready_at(0, 0);
-  answer.seed = false;
+  answer.listed = false;
   answer.joining = true;
   answer.name = name;
   return answer;

@@ -30,7 +30,7 @@ class LineageCluster {
   explicit LineageCluster(std::size_t count, std::uint64_t seed = 5) : random_(seed) {
     others_.members.resize(count);
     for (std::size_t i = 0; i < count; ++i) {
-      others_.members[i].seed = true;
+      others_.members[i].listed = true;
       others_.members[i].claim.name = name_of(i);
       TrainerOptions options;
       options.start_wait = 10s;

@@ -45,7 +45,7 @@ Surroundings three_others() {
   for (const char* name : {"w2", "w3", "w4"}) {
     Member& member = others.members[static_cast<std::size_t>(name[1] - '2')];
     member.claim.name = name;
-    member.seed = true;
+    member.listed = true;
   }
   return others;
 }

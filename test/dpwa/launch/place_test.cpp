@@ -169,6 +169,15 @@ TEST_CASE("MPICH's own step of Slurm does not count, and a step that speaks PMI 
   CHECK(place_of(of(inside)).launcher == "MPICH");
   const auto same = with(inside, {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}});
   CHECK(place_of(of(same)).launcher == "Slurm");
+  CHECK(place_of(of(without(same, "PMI_SIZE"))).launcher == "Slurm");
+  CHECK(problem_of(of(without(inside, "PMI_SIZE"))).starts_with("environment: PMI_SIZE: not set"));
+}
+
+TEST_CASE("half of what mpiexec sets is refused") {
+  CHECK(problem_of(of(without(mpich, "PMI_SIZE"))) ==
+        "environment: PMI_SIZE: not set, though mpiexec has started this process; accepted: "
+        "PMI_RANK and PMI_SIZE together");
+  CHECK(problem_of(of(without(mpich, "PMI_RANK"))).starts_with("environment: PMI_RANK: not set"));
 }
 
 TEST_CASE("srun gives the first host of the step") {

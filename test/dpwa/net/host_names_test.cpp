@@ -240,7 +240,7 @@ TEST_CASE("a node joins by a name that becomes known while it tries") {
       name.move("127.0.0.1");
     }
   });
-  CHECK(joins.gossip().node().local().members->is_seed("w1"));
+  CHECK(joins.gossip().node().local().members->is_listed("w1"));
 }
 
 }  // namespace dpwa

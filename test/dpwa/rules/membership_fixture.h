@@ -20,11 +20,11 @@ inline MemberClaim claim(const std::string& name, std::uint64_t incarnation,
   return {name, {"10.0.0.1"}, port, incarnation, refutation, status};
 }
 
-// The own node "me" in process 100, with seeds that were never heard of.
-inline Membership table(const std::vector<std::string>& seeds = {"a", "b"},
+// The own node "me" in process 100, with listed members that were never heard of.
+inline Membership table(const std::vector<std::string>& listed = {"a", "b"},
                         MembershipOptions options = {}) {
   std::vector<MemberClaim> known;
-  for (const auto& seed : seeds) known.push_back(claim(seed, 0));
+  for (const auto& name : listed) known.push_back(claim(name, 0));
   return Membership(claim("me", 100), known, options);
 }
 

@@ -10,7 +10,7 @@ using namespace test;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_CASE("seeds come first, in their order, before anything was heard") {
+TEST_CASE("listed members come first, in their order, before anything was heard") {
   const Membership membership = table({"b", "a", "c"});
   CHECK(membership.find("b") == PeerId{0});
   CHECK(membership.find("a") == PeerId{1});
@@ -149,7 +149,7 @@ TEST_CASE("a peer that was suspected wrongly takes twice as many failures the ne
   }
 }
 
-TEST_CASE("the dead that joined are forgotten in time, and stay so, and seeds never are") {
+TEST_CASE("the dead that joined are forgotten in time, and stay so, and listed ones never are") {
   Membership membership = table({"a"});
   membership.merge("x", 1, said_by("x"), start);
   for (const std::string name : {"a", "x"}) {
