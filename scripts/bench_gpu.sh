@@ -2,7 +2,7 @@
 # Builds the benchmarks against a CUDA build of LibTorch and measures whole training steps on a GPU: each back end beside
 # the plain loop, a loop that copies all parameters to the host after each step, and DistributedDataParallel of Python.
 # Writes bench.json and table.txt into a folder and prints the table. Takes 8 minutes at most, the build included: what
-# does not fit is left out, and said.
+# does not fit is left out, and said. A build that takes longer goes on in the next call.
 #
 # usage: scripts/bench_gpu.sh [--device cuda|cpu] [--quick] [--build-only] [--run-dir DIR] [--jobs N]
 #
@@ -23,6 +23,7 @@ source "$repository/scripts/lib/torch.sh"
 source "$repository/scripts/lib/torch_environment.sh"
 
 limit=480  # seconds for everything
+limited=() # the words before a build
 device=cuda mode=default run_dir='' build_only=''
 ninja_options=()
 while (($# > 0)); do
@@ -61,8 +62,12 @@ find_cuda_torch() {
 
 end_jobs_at_exit 'what is compiled is kept: run it again to continue'
 cuda_folder=$torch_folders/$(sed -n 's/^torch==//p' "$repository/requirements.txt")
+[[ -n $build_only ]] || limited=(timeout "$limit")
+not_built='the benchmarks did not build, or not in 8 minutes: what is compiled is kept, and --build-only takes its time'
 if [[ $device == cpu ]]; then
-  "$repository/scripts/build.sh" release --target dpwa_benchmarks
+  "${limited[@]}" "$repository/scripts/build.sh" release --target dpwa_benchmarks \
+    "${ninja_options[@]/#-j/--jobs}" &
+  wait $! || die "$not_built"
   build=$repository/build/release
   torch_python=$(python_of "$(sed -n 's/^Torch_DIR:[A-Z]*=//p' "$build/CMakeCache.txt")")
 else
@@ -81,8 +86,8 @@ else
   cd "$repository"
   run_logged 'configuring' configure-gpu cmake --preset release -B "$build" -D DPWA_TESTS=OFF \
     -D DPWA_EXAMPLES=OFF "${options[@]}" || die 'not configured'
-  run_logged 'building' build-gpu cmake --build "$build" --target dpwa_benchmarks -- "${ninja_options[@]}" ||
-    die 'the benchmarks did not build'
+  run_logged 'building' build-gpu "${limited[@]}" cmake --build "$build" --target dpwa_benchmarks -- \
+    "${ninja_options[@]}" || die "$not_built"
 fi
 
 if [[ -n $build_only ]]; then

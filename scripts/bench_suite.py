@@ -201,6 +201,7 @@ class Plan:
         if not quick:
             plan.insert(0, self.training("step", "wide", 256, "--step-time", "3.5", ddp=True))
             plan.append(self.training("step", "resnet18", 512, ddp=True))
+        plan.append(self.training("step", model, batch, "--nodes", "2"))
         plan += [self.training("kvstore", model, batch, "--type", one) for one in ("dist_sync", "dist_async", "local")]
         return plan + [self.training("collective", model, batch, "--nodes", str(nodes), ddp=True) for nodes in (1, 2)]
 

@@ -36,7 +36,13 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
       in_(flat.device(), "gossip") {}
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
-  return pinned_memory(bytes, shared);
+  return until_copied(pinned_memory(bytes, shared));
+}
+
+AlignedBuffer DeviceParameters::until_copied(AlignedBuffer memory) {
+  out_.hold(memory);
+  in_.hold(memory);
+  return memory;
 }
 
 void DeviceParameters::lock(AlignedBuffer& memory) {

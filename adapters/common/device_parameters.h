@@ -39,6 +39,10 @@ class DeviceParameters : public Parameters {
   std::size_t unfinished_copies() override;
   bool landing_is_free() override { return in_.settled(); }
 
+ protected:
+  // Memory that allocate() gives is not freed while a copy to or from it is under way.
+  AlignedBuffer until_copied(AlignedBuffer memory);
+
  private:
   FlatParameters& flat_;
   at::Tensor staging_;                 // device, uint8[total_bytes]: the parameters being published

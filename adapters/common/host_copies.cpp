@@ -5,6 +5,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <memory>
+
 #include "dpwa/base/invariant.h"
 #include "dpwa/log/log.h"
 
@@ -30,12 +32,17 @@ HostCopies::HostCopies(at::Device device, const char* logger)
       queued_(device.type()),
       copied_(device.type()) {}
 
-HostCopies::~HostCopies() {
+void HostCopies::finish() noexcept {
   try {
     copied_.synchronize();
   } catch (const c10::Error& error) {  // a device that has failed copies no more
     log(LogLevel::warn, logger_, error.what_without_backtrace());
   }
+}
+
+void HostCopies::hold(AlignedBuffer& memory) {
+  memory.keep(std::shared_ptr<void>(
+      this, [](void* copies) { static_cast<HostCopies*>(copies)->finish(); }));
 }
 
 c10::Stream HostCopies::training_stream() const {

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <span>
 
+#include "dpwa/snapshot/aligned_buffer.h"
+
 namespace dpwa {
 
 // Copies between an accelerator and pinned host memory, in the order of the calls, on a side stream
@@ -17,7 +19,7 @@ class HostCopies {
  public:
   // `logger`: for the line about a device that has failed.
   HostCopies(at::Device device, const char* logger);
-  ~HostCopies();  // waits for the copies
+  ~HostCopies() { finish(); }
   HostCopies(const HostCopies&) = delete;
   HostCopies& operator=(const HostCopies&) = delete;
 
@@ -27,6 +29,11 @@ class HostCopies {
 
   // Whether all copies are complete.
   bool settled() { return copied_.query(); }
+  // Waits until they are.
+  void finish() noexcept;
+  // Host memory of copies is freed behind finish() alone: a device writes on to what has gone. The
+  // memory ends before this object.
+  void hold(AlignedBuffer& memory);
 
   // Between these two calls values come back. begin_in() waits until the memory of earlier copies
   // may be written to again; the copies come behind the work queued on the training stream, and

@@ -88,13 +88,14 @@ StepReport GossipAdapter::step(torch::optim::Optimizer& optimizer, const torch::
   return update_wait(loss);
 }
 
-// The weights are those of the step before: it publishes none, and the clock stands still.
-StepReport GossipAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor& loss) {
+// The weights are those of the step before: it publishes none, and the clock stands still. The loss
+// may be that of an overflow, and is not read.
+StepReport GossipAdapter::skip_step(torch::optim::Optimizer&, const torch::Tensor&) {
   if (is_running()) {
     flat_.check();
     missing_steps_->step();
   }
-  return update_wait(loss);
+  return update_wait({});
 }
 
 void GossipAdapter::update_send(const torch::Tensor& loss) {

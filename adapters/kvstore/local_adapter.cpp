@@ -29,9 +29,9 @@ SavedRange whole(const std::string& name, const at::Tensor& parameter, Optimizer
 }  // namespace
 
 LocalKvstoreAdapter::LocalKvstoreAdapter(const Config& config, torch::nn::Module& model)
-    : type_(config.kvstore.type),
+    : flat_(model),
+      type_(local_type_on(flat_.device(), config.kvstore.type)),
       compression_(config.kvstore.compression),
-      flat_(model),
       trained_(trained_parameters(model)) {
   for (const auto& [name, parameter] : trained_) written_.add(parameter);
 }

@@ -15,8 +15,9 @@ namespace dpwa {
 
 // A store in this process behind the adapter interface, for the types local_*. It has no network.
 // local_update_cpu: the optimizer runs in the store, which has its state; local_allreduce_*: the
-// gradients go through the store, and the program's optimizer steps. The gradients of several
-// devices are averaged before (adapters/parallel/device_replicas.h).
+// gradients go through the store, and the program's optimizer steps, as it does for every model on
+// a device. The gradients of several devices are averaged before
+// (adapters/parallel/device_replicas.h).
 class LocalKvstoreAdapter : public Adapter {
  public:
   LocalKvstoreAdapter(const Config& config, torch::nn::Module& model);
@@ -43,9 +44,9 @@ class LocalKvstoreAdapter : public Adapter {
   void pass_gradients();
   StepReport end_step();
 
+  FlatParameters flat_;
   const KvstoreType type_;
   const kvstore::CompressionOptions compression_;
-  FlatParameters flat_;
   const NamedTensors trained_;
   kvstore::WrittenWeights written_;
   std::vector<kvstore::LocalStore> stores_;  // by parameter group; or one, of gradients

@@ -54,6 +54,10 @@ KvstoreType local_type(std::string_view name) {
   throw KVStoreError("unknown type of store '" + std::string(name) + "'; known: " + known);
 }
 
+KvstoreType local_type_on(at::Device device, KvstoreType type) {
+  return device.is_cpu() ? type : KvstoreType::local_allreduce_device;
+}
+
 std::string_view LocalStore::type() const {
   return config::name_in(config::kvstore_type_words, type_);
 }

@@ -23,6 +23,9 @@ namespace dpwa::kvstore {
 // A type local_* by its name, or by one of the aliases `local` (local_update_cpu) and `device`
 // (local_allreduce_device). Throws KVStoreError that lists the known names.
 KvstoreType local_type(std::string_view name);
+// The type of a store for a model on `device`: the others would move its gradients, and weights,
+// through host memory and back in each step.
+KvstoreType local_type_on(at::Device device, KvstoreType type);
 
 // The store within one process, of a type local_*. Sums and updates use the compute threads of
 // torch.

@@ -195,7 +195,10 @@ Came TorchModel::copy_gradient(std::size_t trained, std::span<std::byte> to) {
 }
 
 AlignedBuffer TorchModel::memory(std::size_t bytes) {
-  return copies_ ? pinned_memory(bytes) : AlignedBuffer(bytes);
+  if (!copies_) return AlignedBuffer(bytes);
+  AlignedBuffer memory = pinned_memory(bytes);
+  copies_->hold(memory);
+  return memory;
 }
 
 void TorchModel::take_mean(std::size_t trained, const Slices& mean) {

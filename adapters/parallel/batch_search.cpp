@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 #include <new>
 #include <string_view>
 
@@ -32,8 +33,12 @@ class Trial {
   const SavedTraining& saved_;
 };
 
+// By the host, the runtime of a device, or one of its libraries.
 bool memory_refused(const std::exception& error) {
-  return std::string_view(error.what()).find("can't allocate memory") != std::string_view::npos;
+  const std::string_view text = error.what();
+  return std::ranges::any_of(
+      std::array<std::string_view, 3>{"can't allocate memory", "out of memory", "ALLOC_FAILED"},
+      [&](std::string_view words) { return text.find(words) != text.npos; });
 }
 
 }  // namespace

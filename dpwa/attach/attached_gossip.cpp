@@ -89,7 +89,7 @@ void AttachedGossip::attach() {
                {"node", config_.self}, {"process", ::getpid()},       {"threads", threads_},
                {"seed", nullptr}};
   if (config_.gossip.seed) request["seed"] = *config_.gossip.seed;
-  request["device"] = passes_ != nullptr;
+  request["copies"] = passes_ ? passes_->parameters().copies_at_once() : 0;
   const json answer = ask(request, passes_ ? -1 : parameters_->descriptor());
   const auto problem = version_problem(answer, "the node process of '" + config_.self + "'");
   if (!problem.empty()) throw std::runtime_error(problem);

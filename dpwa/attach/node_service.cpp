@@ -119,7 +119,8 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   model.manifest = std::move(*manifest);
   model.threads = told.at("threads").get<unsigned>();
   if (!told.at("seed").is_null()) model.seed = told.at("seed").get<std::uint64_t>();
-  if (told.at("device").get<bool>()) return model;
+  model.copies_at_once = told.at("copies").get<std::size_t>();
+  if (model.copies_at_once > 0) return model;
   auto parameters =
       MemoryFile::open(std::move(file), model.manifest.total_bytes(), MemoryFile::Access::write);
   if (!parameters) throw std::runtime_error("it " + parameters.error());
@@ -231,8 +232,8 @@ void NodeService::start(const json& resume, double waited) {
     parameters_ =
         std::make_unique<HostParameters>(std::move(model.manifest), values, model.threads);
   } else {
-    auto remote =
-        std::make_unique<RemoteParameters>(std::move(model.manifest), trainer_, signals_.stop);
+    auto remote = std::make_unique<RemoteParameters>(std::move(model.manifest),
+                                                     model.copies_at_once, trainer_, signals_.stop);
     remote_ = remote.get();
     parameters_ = std::move(remote);
   }

@@ -55,6 +55,7 @@ class NodeService {
   struct Model {
     Manifest manifest;
     std::shared_ptr<MemoryFile> parameters;  // null: on a device of the trainer
+    std::size_t copies_at_once = 0;          // there; 0: not there
     unsigned threads = 1;
     std::optional<std::uint64_t> seed;
   };

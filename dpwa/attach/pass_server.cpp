@@ -34,18 +34,23 @@ double PassServer::make(const PassRequest& request, FileDescriptor file) {
     case Kind::copy_out:
       parameters_.copy_out(memory_.at(request.memory).bytes());
       return 0;
-    case Kind::blend: {
-      const AlignedBuffer& landed = memory_.at(request.memory);
-      Landing landing(manifest(), [&landed](std::size_t) { return landed; });
-      landing.begin(request.mode, nullptr, request.range);
-      parameters_.blend(landing, request.factor);
+    case Kind::fetch:
+      parameters_.fetch(landing_in(request));
       return 0;
-    }
+    case Kind::blend:
+      parameters_.blend(landing_in(request), request.factor);
+      return 0;
     case Kind::assign:
       parameters_.assign(memory_.at(request.memory).bytes());
       return 0;
+    case Kind::fetched:
+      return parameters_.fetched() ? 1 : 0;
     case Kind::settled:
       return parameters_.settled() ? 1 : 0;
+    case Kind::unfinished_copies:
+      return static_cast<double>(parameters_.unfinished_copies());
+    case Kind::landing_is_free:
+      return parameters_.landing_is_free() ? 1 : 0;
     case Kind::loss: {
       const double loss = losses_.at(request.send)();
       losses_.erase(losses_.begin(), losses_.upper_bound(request.send));
@@ -55,8 +60,15 @@ double PassServer::make(const PassRequest& request, FileDescriptor file) {
   throw std::runtime_error("an unknown pass");
 }
 
+Landing PassServer::landing_in(const PassRequest& request) const {
+  const AlignedBuffer& landed = memory_.at(request.memory);
+  Landing landing(parameters_.manifest(), [&landed](std::size_t) { return landed; });
+  landing.begin(request.mode, nullptr, request.range);
+  return landing;
+}
+
 void PassServer::map(std::size_t bytes, FileDescriptor file) {
-  if (bytes != manifest().total_bytes())
+  if (bytes != parameters_.manifest().total_bytes())
     throw std::runtime_error("the node process sent memory for another model");
   auto mapped = MemoryFile::open(std::move(file), bytes, MemoryFile::Access::write);
   if (!mapped) throw std::runtime_error("the node process " + mapped.error());

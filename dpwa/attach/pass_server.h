@@ -21,7 +21,7 @@ class PassServer {
   PassServer(const PassServer&) = delete;
   PassServer& operator=(const PassServer&) = delete;
 
-  const Manifest& manifest() const { return parameters_.manifest(); }
+  const Parameters& parameters() const { return parameters_; }
   // The loss of the next update_send(); read when it is asked for.
   void add_loss(std::function<double()> loss) { losses_[++sends_] = std::move(loss); }
   // `file`: comes with a memory. Throws nothing: the answer has the error.
@@ -31,6 +31,7 @@ class PassServer {
 
  private:
   double make(const PassRequest& request, FileDescriptor file);
+  Landing landing_in(const PassRequest& request) const;
   void map(std::size_t bytes, FileDescriptor file);
 
   Parameters& parameters_;

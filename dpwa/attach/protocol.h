@@ -26,8 +26,9 @@
 //                                          ←   {"state": ..., what was asked for}
 //   StepRequest                            →
 //                                          ←   StepAnswer, or {"error": "..."}
-// A trainer whose parameters are on a device sends no memory file ("device": true). While it waits
-// for an answer, the node process may ask it for passes:
+// A trainer whose parameters are on a device sends no memory file, and how many copies of them may
+// be under way at once ("copies", 0: in host memory). While it waits for an answer, the node
+// process may ask it for passes:
 //                                          ←   PassRequest, with a memory file where it says so
 //   PassAnswer                             →
 // A step is "send", then "wait", whose answer has the report of the step. The answer to a "send"
@@ -36,7 +37,7 @@ namespace dpwa::attach {
 
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
-inline constexpr int protocol_version = 6;
+inline constexpr int protocol_version = 7;
 // One line that names both versions when they differ, else empty. `message` is the first message of
 // the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);
@@ -78,10 +79,14 @@ struct PassRequest {
     memory = 'm',    // maps memory of range.length bytes; its number is how many came before
     release = 'r',   // unmaps one
     copy_out = 'c',  // the calls of Parameters, on one
+    fetch = 'f',
     blend = 'b',
     assign = 'a',
-    settled = 's',  // the value is 0 or 1
-    loss = 'l',     // the value is that of the n-th "send"
+    fetched = 'd',  // the value is what the call returns: 0, 1 or a number
+    settled = 's',
+    unfinished_copies = 'u',
+    landing_is_free = 'n',
+    loss = 'l',  // the value is that of the n-th "send"
   };
   Kind kind = Kind::settled;
   std::uint64_t memory = 0;  // its number

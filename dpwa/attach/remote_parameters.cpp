@@ -12,9 +12,12 @@ namespace dpwa::attach {
 
 using Kind = PassRequest::Kind;
 
-RemoteParameters::RemoteParameters(Manifest manifest, ipc::MessageSocket& trainer,
-                                   std::function<bool()> stop)
-    : manifest_(std::move(manifest)), trainer_(trainer), stop_(std::move(stop)) {}
+RemoteParameters::RemoteParameters(Manifest manifest, std::size_t copies_at_once,
+                                   ipc::MessageSocket& trainer, std::function<bool()> stop)
+    : manifest_(std::move(manifest)),
+      copies_at_once_(copies_at_once),
+      trainer_(trainer),
+      stop_(std::move(stop)) {}
 
 // Not for other processes than the trainer, which writes to it.
 AlignedBuffer RemoteParameters::allocate(std::size_t bytes, bool /*shared*/) {
@@ -31,9 +34,17 @@ void RemoteParameters::copy_out(std::span<std::byte> snapshot) {
   if (!snapshot.empty()) ask({.kind = Kind::copy_out, .memory = number_of(snapshot)});
 }
 
+void RemoteParameters::fetch(const Landing& landing) {
+  ask_over(Kind::fetch, landing, 0);
+}
+
 void RemoteParameters::blend(const Landing& landing, double factor) {
+  ask_over(Kind::blend, landing, factor);
+}
+
+void RemoteParameters::ask_over(Kind kind, const Landing& landing, double factor) {
   if (landing.bytes().empty()) return;
-  ask({.kind = Kind::blend,
+  ask({.kind = kind,
        .memory = number_of(landing.bytes()),
        .range = landing.range(),
        .mode = landing.mode(),
@@ -56,8 +67,8 @@ void RemoteParameters::assign(std::span<const std::byte> snapshot) {
   memory_[number] = nullptr;
 }
 
-bool RemoteParameters::settled() {
-  return ask({.kind = Kind::settled}) != 0;
+std::size_t RemoteParameters::unfinished_copies() {
+  return static_cast<std::size_t>(ask({.kind = Kind::unfinished_copies}));
 }
 
 double RemoteParameters::loss(std::uint64_t send) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -27,23 +28,31 @@ struct TrainerGone : std::runtime_error {
 class RemoteParameters : public Parameters {
  public:
   // `trainer` outlives it. `stop`: as in MessageSocket::receive.
-  RemoteParameters(Manifest manifest, ipc::MessageSocket& trainer, std::function<bool()> stop);
+  RemoteParameters(Manifest manifest, std::size_t copies_at_once, ipc::MessageSocket& trainer,
+                   std::function<bool()> stop);
 
   const Manifest& manifest() const override { return manifest_; }
   AlignedBuffer allocate(std::size_t bytes, bool shared) override;
   void copy_out(std::span<std::byte> snapshot) override;
+  void fetch(const Landing& landing) override;
+  bool fetched() override { return ask({.kind = PassRequest::Kind::fetched}) != 0; }
   void blend(const Landing& landing, double factor) override;
   void assign(std::span<const std::byte> snapshot) override;
-  bool settled() override;
+  bool settled() override { return ask({.kind = PassRequest::Kind::settled}) != 0; }
+  std::size_t copies_at_once() const override { return copies_at_once_; }
+  std::size_t unfinished_copies() override;
+  bool landing_is_free() override { return ask({.kind = PassRequest::Kind::landing_is_free}) != 0; }
 
   // That the trainer gave with its n-th update_send(), once its device has it.
   double loss(std::uint64_t send);
 
  private:
+  void ask_over(PassRequest::Kind kind, const Landing& landing, double factor);
   double ask(const PassRequest& request, int descriptor = -1);
   std::uint64_t number_of(std::span<const std::byte> memory) const;
 
   const Manifest manifest_;
+  const std::size_t copies_at_once_;
   ipc::MessageSocket& trainer_;
   const std::function<bool()> stop_;
   std::vector<const std::byte*> memory_;  // by number

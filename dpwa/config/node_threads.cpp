@@ -1,14 +1,17 @@
 #include "dpwa/config/node_threads.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include "dpwa/base/processors.h"
 #include "dpwa/config/resolve.h"
 
 namespace dpwa {
+namespace {
 
-std::size_t nodes_on_own_host(const Config& config) {
+// Among the first `count` nodes of the file.
+std::size_t on_own_host(const Config& config, std::size_t count) {
   const NodeEntry& self = config.self_node();
   const auto is_loopback = [](const std::string& address) { return config::is_loopback(address); };
   const bool on_loopback = std::ranges::any_of(self.addresses, is_loopback);
@@ -19,7 +22,18 @@ std::size_t nodes_on_own_host(const Config& config) {
              std::ranges::find(self.addresses, address) != self.addresses.end();
     });
   };
-  return static_cast<std::size_t>(std::ranges::count_if(config.nodes, same_host));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(std::span(config.nodes).first(count), same_host));
+}
+
+}  // namespace
+
+std::size_t nodes_on_own_host(const Config& config) {
+  return on_own_host(config, config.nodes.size());
+}
+
+std::size_t place_on_own_host(const Config& config) {
+  return on_own_host(config, config.self_index());
 }
 
 int node_threads(const Config& config, std::size_t processors) {

@@ -8,6 +8,8 @@ namespace dpwa {
 
 // How many nodes of the file, this one included, are on the host of this one, by their addresses.
 std::size_t nodes_on_own_host(const Config& config);
+// How many of them the file lists before this one.
+std::size_t place_on_own_host(const Config& config);
 
 // The number of threads to compute with that a node has for itself: one per core in the cluster
 // file, but no more than `processors`; else the processors divided by the nodes of the file on its

@@ -1,7 +1,10 @@
 #include "dpwa/gossip/model_passes.h"
 
+#include <array>
 #include <chrono>
+#include <cstdio>
 #include <limits>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -13,6 +16,13 @@ using SteadyClock = std::chrono::steady_clock;
 // Kernels that run beside a copy slow it down by up to a third.
 constexpr double beside_kernels = 1.5;
 
+std::string in_milliseconds(Duration time) {
+  std::array<char, 32> text{};
+  const std::chrono::duration<double, std::milli> value(time);
+  std::snprintf(text.data(), text.size(), "%.2f ms", value.count());
+  return text.data();
+}
+
 }  // namespace
 
 ModelPasses::ModelPasses(Parameters& parameters, SnapshotStore& store)
@@ -20,8 +30,19 @@ ModelPasses::ModelPasses(Parameters& parameters, SnapshotStore& store)
   copying_.reserve(parameters.copies_at_once());  // no step allocates
 }
 
-std::size_t ModelPasses::most_copies(Duration step) const {
-  const bool fits = copy_time_ && step > beside_kernels * *copy_time_;
+std::size_t ModelPasses::most_copies(Duration step) {
+  if (!copy_time_ || step == Duration::zero()) return 1;
+  const bool fits = step > beside_kernels * *copy_time_;
+  if (fits != told_fits_ && parameters_.copies_at_once() > 1) {
+    told_fits_ = fits;
+    const auto held_back = log_limiter_.pass("", SteadyClock::now());
+    if (held_back)
+      log(LogLevel::info, "gossip",
+          "a copy of the parameters takes " + in_milliseconds(*copy_time_) + " of a step of " +
+              in_milliseconds(step) + ": publishes " +
+              (fits ? "each step" : "every second one where the program is ahead of its device") +
+              since_words(*held_back));
+  }
   return fits ? parameters_.copies_at_once() : 1;
 }
 

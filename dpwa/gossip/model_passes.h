@@ -9,6 +9,7 @@
 
 #include "dpwa/base/time.h"
 #include "dpwa/gossip/parameters.h"
+#include "dpwa/log/log.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/snapshot/snapshot_store.h"
 
@@ -59,7 +60,7 @@ class ModelPasses {
     std::uint64_t changes;
   };
 
-  std::size_t most_copies(Duration step) const;
+  std::size_t most_copies(Duration step);
   void swap_in(Copy copy);
 
   Parameters& parameters_;
@@ -72,6 +73,8 @@ class ModelPasses {
   bool filled_ = false;  // a blend has filled the open buffer
   std::vector<Copy> copying_;
   std::optional<Duration> copy_time_;  // of a copy for which the device had nothing else to do
+  std::optional<bool> told_fits_;      // into a step, as was logged last
+  LogLimiter log_limiter_;
 };
 
 }  // namespace dpwa

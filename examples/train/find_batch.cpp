@@ -63,7 +63,7 @@ int print_result(const BatchSearch& found, const BatchSearchOptions& search, con
 int find_batch(const TrainOptions& options) {
   const Config config = load_config(options.config, options.name, options.join);
   require_data_directory(options);
-  const auto devices = resolve_devices(options);
+  const auto devices = resolve_devices(options, config);
   set_compute_threads(compute_threads(options, config, processor_count()));
   const TrainTest data = load_data(options.data, options.data_dir, options.seed);
   const auto make = [&] { return make_model(options.model, data.train, options.init_seed); };

@@ -42,8 +42,8 @@ struct DeviceChoice {
   int index = -1;  // with cuda; -1 = that of this process, as own_gpu() says
 };
 
-// The GPU of a process that a launcher has started as number `local_rank` of this host, of `count`
-// that it sees: one each. Processes beyond the last GPU share, from the first one on.
+// The GPU of the process that is number `local_rank` of this host, of `count` that it sees: one
+// each. Processes beyond the last GPU share, from the first one on.
 constexpr int own_gpu(int local_rank, int count) {
   return local_rank % count;
 }

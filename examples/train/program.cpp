@@ -113,7 +113,7 @@ Program::Program(const TrainOptions& options)
     : options_(options),
       cluster_(options.config, options.name, options.join),
       config_(configured(cluster_.config(), options)),
-      devices_(resolve_devices(options)),
+      devices_(resolve_devices(options_, config_)),
       device_(devices_.front()) {
   make_current(device_);
   require_backend(config_);

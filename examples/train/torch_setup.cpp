@@ -9,13 +9,14 @@
 #include <utility>
 
 #include "dpwa/config/config.h"
+#include "dpwa/config/node_threads.h"
 #include "dpwa/launch/place.h"
 
 namespace dpwa::train {
 
 namespace {
 
-c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
+c10::Device resolve(const DeviceChoice& choice, const std::string& option, const Config& config) {
   using Kind = DeviceChoice::Kind;
   if (choice.kind == Kind::cpu) return c10::kCPU;
   const auto count = static_cast<int>(torch::cuda::device_count());
@@ -33,7 +34,8 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option) {
         " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
   if (choice.index >= 0) return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)};
   const auto place = launch::find_place(launch::launcher_environment());
-  const int index = own_gpu(place ? place->local_rank : 0, count);
+  const int local_rank = place ? place->local_rank : static_cast<int>(place_on_own_host(config));
+  const int index = own_gpu(local_rank, count);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 
@@ -43,10 +45,11 @@ void make_current(c10::Device device) {
   if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
 }
 
-std::vector<c10::Device> resolve_devices(const TrainOptions& options) {
-  if (options.devices.empty()) return {resolve(options.device, "--device")};
+std::vector<c10::Device> resolve_devices(const TrainOptions& options, const Config& config) {
+  if (options.devices.empty()) return {resolve(options.device, "--device", config)};
   std::vector<c10::Device> devices;
-  for (const auto& choice : options.devices) devices.push_back(resolve(choice, "--devices"));
+  for (const auto& choice : options.devices)
+    devices.push_back(resolve(choice, "--devices", config));
   return devices;
 }
 

@@ -52,6 +52,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help="float32 parameters of the model (10M)")  # fmt: skip
     parser.add_argument("--tensors", type=count, default=100, metavar="COUNT", help="Tensors that hold them (100)")
     parser.add_argument("--peers", type=within(int, 1, 16), default=1, help="Nodes that serve, each a process (1)")
+    parser.add_argument("--nodes", type=within(int, 1, 16), default=1,
+                        help="With --device: nodes that train on it, each a process; with more than one they exchange "
+                        "with each other alone (1)")  # fmt: skip
     add_choice(parser, "--transport", ("tcp", "same_host"), "How parameters travel")
     parser.add_argument("--threads", type=within(int, 1, 256),
                         help="Threads of torch and of the hand-written loop (one for each core)")  # fmt: skip
@@ -179,8 +182,9 @@ def lines_of(document: Json) -> list[str]:
 
 def run(options: argparse.Namespace) -> int:
     if options.device:
-        text = cluster_text(NodeSettings(transport=options.transport), free_ports(1 + options.peers))
-        return bench_train.run(options, bench_train.Roles("gossip", text, nodes=1, peers=options.peers))
+        peers = options.peers if options.nodes == 1 else 0
+        text = cluster_text(NodeSettings(transport=options.transport), free_ports(options.nodes + peers))
+        return bench_train.run(options, bench_train.Roles("gossip", text, options.nodes, peers))
     if options.tensors > options.parameters:
         raise WrongUsage("--tensors: more tensors than parameters")
     tool = program("dpwa-measure-step")

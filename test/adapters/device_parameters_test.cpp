@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <thread>
 #include <utility>
 
-#include "adapters/common/loss_reader.h"
 #include "dpwa/gossip/gossip.h"
 #include "dpwa/gossip/gossip_node.h"
 #include "dpwa/gossip/host_parameters.h"
@@ -32,8 +30,10 @@ class Unpinned : public DeviceParameters {
  public:
   using DeviceParameters::DeviceParameters;
   AlignedBuffer allocate(std::size_t bytes, bool shared) override {
-    return AlignedBuffer::of_host(bytes, shared);
+    allocated += bytes;
+    return until_copied(AlignedBuffer::of_host(bytes, shared));
   }
+  std::size_t allocated = 0;
 };
 
 std::shared_ptr<Module> module_of_every_kind(std::uint64_t seed) {
@@ -112,33 +112,13 @@ TEST_CASE("a second snapshot waits on the device until the memory of the first h
   parameters.copy_out(next);
   CHECK(device.log ==
         "wait on training; record training; wait on side; record side; record side; ");
+  CHECK(device.awaited == std::vector{1, 2, 4});  // 2: the end of the first copy
   CHECK(parameters.unfinished_copies() == 2);
   CHECK(parameters.landing_is_free());
   device.complete_until = first_copy;
   CHECK(parameters.unfinished_copies() == 1);
   device.complete = true;
   CHECK(parameters.unfinished_copies() == 0);
-}
-
-TEST_CASE("a loss leaves on a stream of its own, and reading it waits for its own copy alone") {
-  const FakeAccelerator device;
-  LossReader reader(at::kCPU);
-  const auto value = reader.copy(torch::tensor({2.5}), torch::empty({}));
-  CHECK(device.log == "record training; wait on side; record side; keep for side; ");
-  device.log.clear();
-  CHECK(value() == 2.5);
-  CHECK(device.log == "synchronize; ");
-  CHECK(value() == 2.5);
-}
-
-TEST_CASE("a loss in host memory is read at once, and what is no scalar is no number") {
-  LossReader reader(at::kCPU);
-  auto loss = torch::tensor(1.5);
-  const auto value = reader.read(loss);
-  loss.zero_();
-  CHECK(value() == 1.5);
-  CHECK(std::isnan(reader.read({})()));
-  CHECK(std::isnan(reader.read(torch::zeros({2}))()));
 }
 
 TEST_CASE("device memory is freed only after the side stream has done with it") {
@@ -152,6 +132,31 @@ TEST_CASE("device memory is freed only after the side stream has done with it") 
     device.log.clear();
   }
   CHECK(device.log == "synchronize; ");
+}
+
+TEST_CASE("a node takes four times its model of host memory, as docs/GPU.md says") {
+  const FakeAccelerator device;
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  Unpinned parameters(flat);
+  Gossip gossip(alone(), parameters);
+  gossip.start();
+  CHECK(parameters.allocated == 4 * flat.manifest().total_bytes());
+}
+
+TEST_CASE("a node that ends in the middle of a copy waits for it before its memory is freed") {
+  FakeAccelerator device;
+  const auto module = module_of_every_kind(1);
+  FlatParameters flat(*module);
+  Unpinned parameters(flat);
+  {
+    Gossip gossip(alone(), parameters);
+    gossip.start();
+    device.complete = false;
+    gossip.publish([] { return 1.0; });
+    device.log.clear();
+  }
+  CHECK(device.log.starts_with("synchronize; "));
 }
 
 TEST_CASE("a blend on a device gives what the blend on the host does, behind its upload") {
@@ -189,6 +194,7 @@ TEST_CASE("a blend on a device gives what the blend on the host does, behind its
     parameters.blend(landing, 0.5);
     CHECK(device.log.ends_with(
         "wait on side 2; record side 2; record side 2; wait on training; record training; "));
+    CHECK(device.awaited == std::vector{1, 3, 4});  // 3: the first blend
     parameters.assign(peer_bytes);
     CHECK((bytes_of(flat) == peer_bytes));
   }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dpwa::test {
 
@@ -36,7 +37,8 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
     *static_cast<int*>(*event) = ++recorded;
     log += "record " + name(stream) + "; ";
   }
-  void block(void*, const c10::Stream& stream) const override {
+  void block(void* event, const c10::Stream& stream) const override {
+    awaited.push_back(*static_cast<int*>(event));
     log += "wait on " + name(stream) + "; ";
   }
   bool queryEvent(void* event) const override {
@@ -46,7 +48,10 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream& stream) const override {
     log += "keep for " + name(stream) + "; ";
   }
-  void synchronizeEvent(void*) const override { log += "synchronize; "; }
+  void synchronizeEvent(void* event) const override {
+    awaited.push_back(*static_cast<int*>(event));
+    log += "synchronize; ";
+  }
   void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
     delete static_cast<int*>(event);
   }
@@ -61,6 +66,7 @@ class FakeAccelerator final : public c10::impl::NoOpDeviceGuardImpl<at::kCPU> {
   int complete_until = 0;
   mutable int queries_left = 0;  // above 0: complete after so many more queries
   mutable std::string log;
+  mutable std::vector<int> awaited;  // in the order of the waits: which record, from 1
 
  private:
   static std::atomic<const c10::impl::DeviceGuardImplInterface*>& registry() {

@@ -57,4 +57,16 @@ TEST_CASE(
   CHECK(torch::equal(turned, value));
 }
 
+TEST_CASE("memory that copies hold is freed behind the last of them") {
+  const FakeAccelerator device;
+  HostCopies copies(at::kCPU, "test");
+  AlignedBuffer memory(64);
+  memory.keep(std::shared_ptr<void>(&memory, [&](void*) { device.log += "freed; "; }));
+  copies.hold(memory);
+  copies.out(torch::zeros({16}), memory.bytes());
+  device.log.clear();
+  memory = {};
+  CHECK(device.log == "synchronize; freed; ");
+}
+
 }  // namespace dpwa

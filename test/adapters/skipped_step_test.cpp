@@ -1,14 +1,22 @@
 #include <torch/optim/sgd.h>
 #include <torch/types.h>
 
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "adapters/adapter.h"
+#include "adapters/gossip/gossip_adapter.h"
+#include "dpwa/net/free_ports.h"
 #include "test/adapters/contract.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/small_net.h"
+#include "test/support/eventually.h"
+#include "test/support/vector_cluster.h"
 
 // Steps that a program skips, as with a gradient scaler, whatever back end the file names.
 namespace dpwa {
@@ -88,6 +96,29 @@ TEST_CASE("a skipped step changes no weight and no optimizer, and is counted") {
       CHECK(torch::equal(model.out->weight, weight));
     });
   });
+}
+
+TEST_CASE("a skipped step blends what has come, and does not read its loss") {
+  const auto ports = net::free_ports(2);
+  std::array<torch::nn::Module, 2> models;
+  std::vector<std::unique_ptr<GossipAdapter>> nodes;
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    models[i].register_parameter("weight", torch::zeros({8}));
+    Config config = test::loopback_config(ports, i);
+    config.gossip.step_budget = config.gossip.timeout;
+    nodes.push_back(std::make_unique<GossipAdapter>(std::move(config), models[i]));
+  }
+  test::at_once(nodes.size(), [&](std::size_t i) { nodes[i]->start(); });
+  {
+    const torch::NoGradGuard no_grad;
+    models[1].parameters()[0].fill_(2);
+  }
+  for (const auto& node : nodes) node->gossip().publish([] { return 1.0; });
+  nodes[0]->gossip().begin_pull();
+  torch::optim::SGD optimizer(models[0].parameters(), 1.0);
+  const auto unreadable = torch::empty({}, torch::kMeta);
+  CHECK(nodes[0]->skip_step(optimizer, unreadable).outcome == Outcome::mixed);
+  CHECK(models[0].parameters()[0].eq(1).all().item<bool>());
 }
 
 TEST_CASE("a worker of servers skips a step alone, and they take those of the others") {

@@ -200,6 +200,9 @@ class Training(unittest.TestCase):
         self.check(data, "gossip", 1)
         self.assertEqual(data["peers"], 1)
         self.assertGreater(data["exchange"]["published"], 0.5)
+        data = document("step", *self.ON_CPU, "--nodes", "2")
+        self.check(data, "gossip", 2)
+        self.assertEqual(data["peers"], 0)
         self.assertIn("publishes", bench("step", *self.ON_CPU, "--step-time", "5").stdout)
 
     def test_kvstore(self) -> None:

@@ -104,7 +104,7 @@ class Plans(unittest.TestCase):
             self.assertEqual({one["--device"] for one in words}, {"cuda"})
             self.assertEqual({one["--model"] for one in words}, models)
             self.assertEqual([one.command[1] for one in plan].count("kvstore"), 3)
-            self.assertEqual([one["--nodes"] for one in words if "--nodes" in one], ["1", "2"])
+            self.assertEqual([one["--nodes"] for one in words if "--nodes" in one], ["2", "1", "2"])
 
     def test_every_pull_runs_in_turn_with_bare_sockets_but_for_four_nodes_of_1_gb(self) -> None:
         for one in Plan("dpwa-bench", "full").measurements():

@@ -79,7 +79,8 @@ TEST_CASE("a tensor leaves behind its caller's work, and returns beside what lea
   CHECK(device.log == out + out);
   device.log.clear();
   staged.host().mul_(2);
-  CHECK(device.log == "synchronize; ");  // for its own copy alone
+  CHECK(device.log == "synchronize; ");
+  CHECK(device.awaited == std::vector{1, 4, 2});  // for its own copy alone
   device.log.clear();
   staged.give_back();
   CHECK(device.log == "record side 2; record side 2; keep for side 2; ");

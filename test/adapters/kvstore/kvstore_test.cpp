@@ -7,6 +7,7 @@
 #include <fstream>
 #include <limits>
 
+#include "adapters/kvstore/local_store.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/support/temporary_directory.h"
 
@@ -70,6 +71,24 @@ TEST_CASE("kvstore: without an updater the sum of the devices replaces the value
     CHECK(store.pull(3, a) == 2);
     CHECK(torch::equal(a, torch::ones({2, 3})));
   }
+}
+
+TEST_CASE("kvstore: a model on a device stays there, whatever the type") {
+  using kvstore::local_type_on;
+  using enum KvstoreType;
+  for (const auto type : {local_update_cpu, local_allreduce_cpu, local_allreduce_device}) {
+    CHECK(local_type_on(at::kCPU, type) == type);
+    CHECK(local_type_on(at::kCUDA, type) == local_allreduce_device);
+  }
+  // Tensors of a device that has no memory, so that a copy to the host would fail.
+  const auto gradient = torch::ones({2, 3}, torch::kMeta);
+  KVStore store("device");
+  store.init("w", gradient);
+  CHECK_NOTHROW(store.push("w", {gradient, gradient}));
+  auto out = torch::empty_like(gradient);
+  CHECK(store.pull("w", out) == 1);
+  KVStore in_host_memory("local");
+  CHECK_THROWS(in_host_memory.init("w", gradient));
 }
 
 TEST_CASE("kvstore: lists of keys, and the values of a repeated key are summed") {

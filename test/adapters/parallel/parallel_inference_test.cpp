@@ -222,10 +222,15 @@ TEST_CASE("memory that is refused is a batch that does not fit, any other failur
       if (batch >= 4) fail();
     };
   };
-  const auto found = find_largest_batch(
-      net, *optimizer, failing([] { C10_THROW_ERROR(OutOfMemoryError, "no more"); }), options);
-  CHECK(found.largest < 4);
-  CHECK(found.largest >= 1);
+  const std::vector<std::function<void()>> refusals = {
+      [] { C10_THROW_ERROR(OutOfMemoryError, "no more"); },
+      [] { C10_THROW_ERROR(Error, "CUDA error: out of memory"); },
+      [] { C10_THROW_ERROR(Error, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `...`"); }};
+  for (const auto& refusal : refusals) {
+    const auto found = find_largest_batch(net, *optimizer, failing(refusal), options);
+    CHECK(found.largest < 4);
+    CHECK(found.largest >= 1);
+  }
   CHECK_THROWS_AS(find_largest_batch(net, *optimizer,
                                      failing([] { throw std::logic_error("a bug"); }), options),
                   std::logic_error);

@@ -166,7 +166,7 @@ TEST_CASE("a node process refuses a trainer of another version, and takes the ne
     ipc::MessageSocket trainer(std::move(*socket));
     const nlohmann::json request{
         {"do", "attach"}, {"version", version}, {"cluster", config.cluster}, {"node", "w1"},
-        {"process", 1},   {"threads", 1},       {"seed", nullptr},           {"device", false}};
+        {"process", 1},   {"threads", 1},       {"seed", nullptr},           {"copies", 0}};
     trainer.send(request.dump());
     const auto answer = nlohmann::json::parse(trainer.receive().value_or("{}"));
     CHECK(answer.contains("error") == problem);
@@ -197,7 +197,7 @@ TEST_CASE("without a step budget a first half is answered with the report of the
                                 {"process", 1},
                                 {"threads", 1},
                                 {"seed", nullptr},
-                                {"device", false}};
+                                {"copies", 0}};
     trainer.send(attach.dump(), parameters->descriptor());
     trainer.receive();
     const auto manifest = wire::encode(Manifest({{.name = "x", .shape = {4}}}), 0);

@@ -31,7 +31,8 @@ Manifest manifest() {
   return Manifest({{.name = "x", .shape = {elements}}});
 }
 
-// Copies are done some looks after they have begun, as on a stream.
+// Copies are done some looks after they have begun, as on a stream. What has landed can be blended
+// once it is fetched.
 class Device final : public Parameters {
  public:
   explicit Device(float value) : values_(manifest().total_bytes() / sizeof(float), value) {}
@@ -47,7 +48,19 @@ class Device final : public Parameters {
     target_ = snapshot;
     looks_ = 2;
   }
+  void fetch(const Landing& landing) override {
+    CHECK(landing_is_free());
+    CHECK(landing.range() == ByteRange{0, manifest_.total_bytes()});
+    looks_to_fetch_ = 2;
+    ++fetches;
+  }
+  bool fetched() override { return looks_to_fetch_-- <= 0; }
+  bool landing_is_free() override {
+    ++asked_for_landing;
+    return looks_to_fetch_ <= 0;
+  }
   void blend(const Landing& landing, double factor) override {
+    CHECK(looks_to_fetch_ < 0);  // nothing waits for it
     blend_regions(manifest_, landing.range(), bytes(), landing.bytes(), landing.mode(), factor);
     ++blends;
   }
@@ -68,6 +81,8 @@ class Device final : public Parameters {
   }
 
   int locked = 0;
+  int fetches = 0;
+  int asked_for_landing = 0;
   int blends = 0;
   bool fails = false;
 
@@ -79,6 +94,7 @@ class Device final : public Parameters {
   std::vector<float> staging_;
   std::span<std::byte> target_;
   int looks_ = 0;
+  int looks_to_fetch_ = 0;
 };
 
 // The nodes w1, which is a process of its own, and w2.
@@ -166,6 +182,8 @@ TEST_CASE("a trainer makes the passes of its node process on its device, and bot
   CHECK(device.locked > 0);
   // Without changes of its own the model of this node follows that of the other one.
   CHECK(steps_until(gossip, [&] { return device.blends > 3 && device.value() > 10; }, [] {}));
+  CHECK(device.fetches >= device.blends);
+  CHECK(device.asked_for_landing > device.fetches);
   int losses = 0;
   CHECK(test::eventually([&] {
     gossip.update_send([&losses] {

@@ -32,6 +32,11 @@ TEST_CASE("nodes are on one host by host name, by address, and on any loopback a
   CHECK(here("c") == 1);
   CHECK(here("e") == 2);
   CHECK(here("f") == 2);
+  CHECK(place_on_own_host(config) == 1);
+  CHECK(here("b") == 3);
+  CHECK(place_on_own_host(config) == 1);
+  CHECK(here("c") == 1);
+  CHECK(place_on_own_host(config) == 0);
 }
 
 TEST_CASE("a node computes with its cores, else with its share of the processors of its host") {

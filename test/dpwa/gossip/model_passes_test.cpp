@@ -14,6 +14,7 @@
 #include "dpwa/gossip/parallel_pass.h"
 #include "test/support/allocations.h"
 #include "test/support/eventually.h"
+#include "test/support/log_file.h"
 #include "test/support/vector_cluster.h"
 
 using namespace dpwa;
@@ -108,6 +109,7 @@ TEST_CASE_FIXTURE(Publishing,
 
 TEST_CASE_FIXTURE(Publishing,
                   "a program ahead of its device publishes each step whose copy fits into one") {
+  const test::LogFile file;
   parameters.at_once = 2;
   const auto publish = [&](double clock, Duration step) {
     parameters.log.clear();
@@ -123,6 +125,8 @@ TEST_CASE_FIXTURE(Publishing,
   CHECK(publish(3, 1h));
   parameters.unfinished = 1;
   CHECK_FALSE(publish(4, 0s));  // that of a step is
+  CHECK(file.count("of a step of") == 1);
+  CHECK(file.has(" of a step of 3600000.00 ms: publishes each step\n"));
   CHECK_FALSE(publish(4, 1ns));
   CHECK(publish(4, 1h));
   parameters.unfinished = 2;
