@@ -19,7 +19,10 @@ class Locations {
     return found == nulls_.end() ? "" : found->second;
   }
   void place_null(int position, const std::string& written) { nulls_[position] = written; }
-  void place(const std::string& key, int line) { origins_[key] = {line, ""}; }
+  // Of a value from the environment that origin stays.
+  void place(const std::string& key, int line) {
+    if (Origin& origin = origins_[key]; origin.variable.empty()) origin.line = line;
+  }
   // The value of `key` came from the environment instead of the file.
   void place_in_environment(const std::string& key, const std::string& variable) {
     origins_[key] = {0, variable};
