@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "dpwa/attach/attached_gossip.h"
 #include "dpwa/attach/protocol.h"
 #include "dpwa/attach/remote_parameters.h"
 #include "dpwa/base/on_exit.h"
@@ -65,9 +66,10 @@ void NodeService::run() {
     ipc::wait_for_any(sockets, ipc::look_every);
     if (signals_.take_reload()) reload_.begin();
     reload_.poll([this](Config fresh) { take_up(std::move(fresh)); });
+    // A caller may come after the last trainer has gone, which is noticed first then.
+    const bool has_caller = ipc::is_readable(listener.get());
     if (trainer_.is_open() && ipc::is_readable(trainer_.descriptor())) serve();
-    if (ipc::is_readable(listener.get()))
-      admit(ipc::MessageSocket(ipc::accept_from(listener.get())));
+    if (has_caller) admit(ipc::MessageSocket(ipc::accept_from(listener.get())));
   }
   leave();
   ipc::stop_listening(listener.get());
@@ -85,10 +87,14 @@ void NodeService::admit(ipc::MessageSocket caller) {
       throw std::runtime_error("node '" + config_.self + "' has a trainer: " + trainer_name_);
     const json told = json::parse(*request);
     check(told);
-    caller.send(text_of({{"state", to_json(state_)}, {"version", protocol_version}}));
-    const auto frame = caller.receive(nullptr, late);
-    if (!frame) return;
-    next_ = model_in(told, *frame, std::move(file));
+    if (told.contains("tensors")) {
+      next_ = plain_model_in(told);
+    } else {
+      caller.send(text_of({{"state", to_json(state_)}, {"version", protocol_version}}));
+      const auto frame = caller.receive(nullptr, late);
+      if (!frame) return;
+      next_ = model_in(told, *frame, std::move(file));
+    }
     trainer_name_ = "process " + std::to_string(told.at("process").get<int>());
   } catch (const std::exception& error) {
     log(LogLevel::warn, "node", std::string("refused a trainer: ") + error.what());
@@ -96,7 +102,16 @@ void NodeService::admit(ipc::MessageSocket caller) {
     return;
   }
   trainer_ = std::move(caller);
-  if (!trainer_.send(text_of({{"state", to_json(state_)}}))) trainer_is_gone();
+  json reply{{"state", to_json(state_)}};
+  const auto& memory = next_->parameters;
+  const int descriptor = memory ? memory->descriptor() : -1;  // of memory of this process
+  if (descriptor >= 0) {
+    const Manifest& manifest = next_->manifest;
+    reply["bytes"] = manifest.total_bytes();
+    for (std::size_t i = 0; i < manifest.tensors().size(); ++i)
+      reply["offsets"].push_back(manifest.offset_of(i));
+  }
+  if (!trainer_.send(text_of(reply), descriptor)) trainer_is_gone();
 }
 
 void NodeService::check(const json& told) const {
@@ -128,6 +143,14 @@ NodeService::Model NodeService::model_in(const json& told, const std::string& fr
   return model;
 }
 
+NodeService::Model NodeService::plain_model_in(const json& told) {
+  Model model;
+  model.manifest = manifest_in(told.at("tensors"));
+  model.threads = std::max(1U, told.value("threads", 1U));
+  model.parameters = allocate_parameters(model.manifest.total_bytes());
+  return model;
+}
+
 void NodeService::serve() {
   const auto message = trainer_.receive(nullptr, signals_.stop);
   if (!message) return trainer_is_gone();
@@ -156,13 +179,19 @@ json NodeService::answer(const json& request) {
   const auto wanted = request.at("do").get<std::string>();
   json reply = json::object();
   if (wanted == "start") {
-    at_any_time([&] { start(request.at("resume"), request.at("waited").get<double>()); });
+    at_any_time(
+        [&] { start(request.value("resume", json(nullptr)), request.value("waited", 0.0)); });
   } else if (wanted == "reload") {
     reload_.begin();
   } else if (wanted == "leave") {
     leave();
   } else if (gossip_ == nullptr) {
     throw std::runtime_error("the node is not on the network");
+  } else if (wanted == "send" || wanted == "wait") {
+    StepRequest step{wanted == "send" ? StepRequest::Half::send : StepRequest::Half::wait, {}};
+    if (wanted == "send" || request.contains("loss")) step.loss = number_in(request.at("loss"));
+    const StepAnswer made = answer(step);
+    reply["report"] = made.report ? to_json(*made.report) : json(nullptr);
   } else if (wanted == "finish") {
     at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();

@@ -67,6 +67,7 @@ class NodeService {
   void admit(ipc::MessageSocket caller);
   void check(const nlohmann::json& told) const;  // throws unless it is meant for this node
   static Model model_in(const nlohmann::json& told, const std::string& frame, FileDescriptor file);
+  static Model plain_model_in(const nlohmann::json& told);
   void serve();
   nlohmann::json answer(const nlohmann::json& request);
   StepAnswer answer(const StepRequest& request);

@@ -12,19 +12,24 @@
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "dpwa/base/checksum.h"
 #include "dpwa/ipc/unix_socket.h"
+#include "dpwa/snapshot/type_names.h"
 
 namespace dpwa::attach {
 
 using nlohmann::json;
 
 std::string version_problem(const json& message, const std::string& other_end) {
-  const int theirs = message.value("version", 1);
-  if (theirs == protocol_version) return {};
+  const bool is_plain = message.contains("tensors");
+  const int ours = is_plain ? plain_version : protocol_version;
+  const int theirs = message.value(is_plain ? "protocol" : "version", 1);
+  if (theirs == ours) return {};
   return other_end + " speaks version " + std::to_string(theirs) +
-         " of the attach protocol, this process version " + std::to_string(protocol_version) +
+         " of the attach protocol, this process version " + std::to_string(ours) +
          "; run the same release of dpwa on both sides";
 }
 
@@ -59,6 +64,31 @@ json to_json(const FinishReport& report) {
           {"participants", report.participants},
           {"distance", number(report.distance_to_average)},
           {"enough", report.enough}};
+}
+
+json to_json(const StepReport& report) {
+  return {{"outcome", to_string(report.outcome)},
+          {"peer", report.peer},
+          {"factor", report.factor},
+          {"staleness", report.staleness},
+          {"distance", number(report.distance)},
+          {"clipped", report.clipped},
+          {"refused", report.refused},
+          {"bytes", report.bytes},
+          {"waited", std::chrono::duration<double>(report.waited).count()},
+          {"clock", report.clock},
+          {"pulls_ok", report.pulls_ok},
+          {"pulls_failed", report.pulls_failed}};
+}
+
+Manifest manifest_in(const json& tensors) {
+  std::vector<TensorSpec> specs;
+  for (const json& tensor : tensors)
+    specs.push_back({tensor.at("name").get<std::string>(),
+                     dtype_named(tensor.at("dtype").get<std::string>()),
+                     rule_named(tensor.value("rule", "interpolate")),
+                     tensor.at("shape").get<std::vector<std::uint64_t>>()});
+  return Manifest(std::move(specs));
 }
 
 FinishReport finish_report_in(const json& text) {

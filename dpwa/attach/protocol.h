@@ -12,6 +12,7 @@
 #include "dpwa/rules/step_report.h"
 #include "dpwa/snapshot/byte_range.h"
 #include "dpwa/snapshot/landing.h"
+#include "dpwa/snapshot/manifest.h"
 
 // The protocol between a trainer and its node process: the name of their socket, and messages of
 // ipc::MessageSocket. They are JSON, except for those of a step: there JSON would take a tenth of
@@ -26,6 +27,9 @@
 //                                          ←   {"state": ..., what was asked for}
 //   StepRequest                            →
 //                                          ←   StepAnswer, or {"error": "..."}
+// A trainer in any language speaks JSON alone (docs/PROTOCOL.md): {"do": "attach", "protocol": 1,
+// "tensors": ...} is answered with memory of the node process, and steps are {"do": "send"} and
+// {"do": "wait"}.
 // A trainer whose parameters are on a device sends no memory file, and how many copies of them may
 // be under way at once ("copies", 0: in host memory). While it waits for an answer, the node
 // process may ask it for passes:
@@ -38,6 +42,8 @@ namespace dpwa::attach {
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
 inline constexpr int protocol_version = 7;
+// That of JSON alone, which is documented, and does not change with the release.
+inline constexpr int plain_version = 1;
 // One line that names both versions when they differ, else empty. `message` is the first message of
 // the other end.
 std::string version_problem(const nlohmann::json& message, const std::string& other_end);
@@ -55,9 +61,11 @@ nlohmann::json number(double value);
 double number_in(const nlohmann::json& value);  // null: not a number
 
 nlohmann::json to_json(const FinishReport& report);
+nlohmann::json to_json(const StepReport& report);
 nlohmann::json to_json(const GossipState& state);
 
 // Throw nlohmann::json::exception when something is missing or of another type.
+Manifest manifest_in(const nlohmann::json& tensors);  // and std::invalid_argument
 FinishReport finish_report_in(const nlohmann::json& text);
 GossipState resume_state_in(const nlohmann::json& text);
 

@@ -114,10 +114,16 @@ class ArraysNode(Node):
             self._take_in()
         report = self._averaged_step(loss, gradients, update) if self._gradients else None
         if report is None:
-            self._core.update_send(number(loss))
-            if gradients is not None and update is not None:
-                self._give_back()  # what update_send() has blended
-                self._update(update, gradients)
+            self._must_be("between steps", "step()")
+            self._phase = "in a step"
+            try:
+                with self._alone():
+                    self._core.update_send(number(loss))
+                if gradients is not None and update is not None:
+                    self._give_back()  # what update_send() has blended
+                    self._update(update, gradients)
+            finally:
+                self._phase = "between steps"
             report = self._wait_for(None)
         self._give_back()
         return report

@@ -46,8 +46,8 @@ class TorchGradients:
             [parameter.numel() * parameter.element_size() for parameter in parameters],
         )
         core.set_source(self)
-        for index, parameter in enumerate(parameters):
-            parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+        self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+                      for index, parameter in enumerate(parameters)]  # fmt: skip
 
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
         if parameter.grad.layout is not self._strided:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
@@ -20,6 +22,8 @@ from dpwa.reports import FinishReport, StepReport
 # Of attach() without a file.
 LAUNCHED = Path(__file__).parent / "launched.yaml"
 
+STARTED: weakref.WeakValueDictionary[tuple[str, str], Node] = weakref.WeakValueDictionary()  # file, name
+
 Tensors = list[tuple[str, str, str, list[int]]]  # name, dtype, rule, shape
 
 
@@ -28,6 +32,14 @@ def number(loss: Any) -> float:
     if loss is None:
         return math.nan
     return float(loss.item() if hasattr(loss, "item") else loss)
+
+
+def leave_behind(core: Any, hooks: list[Any]) -> None:
+    """Of a node that the program has dropped while it ran."""
+    for hook in hooks:
+        hook.remove()
+    with contextlib.suppress(_core.Error):  # as in a process that was forked
+        core.leave()
 
 
 class Node:
@@ -49,6 +61,9 @@ class Node:
         self._together = self._config.backend == "collective"  # all nodes make the same steps
         self._averages = self._core.averages_gradients  # over all nodes
         self._phase = "made"
+        self._call = threading.Lock()  # held in a call of the core that lets other threads run
+        self._hooks: list[Any] = []  # of the gradients
+        self._dropped: weakref.finalize[..., Node] | None = None
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
         self._finished = FinishReport(False, 1, float("nan"), True)
@@ -107,14 +122,23 @@ class Node:
             self._core.share(f"{array.dtype} [{', '.join(str(size) for size in array.shape)}]", self._shared)
 
     def start(self) -> None:
-        """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end."""
+        """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end. A node
+        of this process that was started before under the same name of the same file leaves."""
         self._must_be("made", "start()")
+        key = (self._config.file, self.name)
+        if before := STARTED.get(key):  # as of a cell of a notebook that runs twice
+            before.leave()
+        STARTED[key] = self
+        self._dropped = weakref.finalize(self, leave_behind, self._core, self._hooks)
+        self._dropped.atexit = False
         self._take_in()
         self._phase = "between steps"
         try:
-            self._core.start()
+            with self._alone():
+                self._core.start()
         except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
-            self._phase, self._given_up = "left", True
+            self._end()
+            self._given_up = True
             raise
         self._give_back()
 
@@ -132,15 +156,20 @@ class Node:
     def leave(self) -> None:
         """Leaves at once, at any moment."""
         if self._phase not in ("made", "left"):
-            self._core.leave()
+            with self._alone():
+                self._core.leave()
             if self._passes:
                 self._passes.synchronize()  # the core frees the memory of copies that are under way
-        self._phase = "left"
+        self._end()
+        for hook in self._hooks:
+            hook.remove()
 
     def reload(self) -> None:
         """Between two steps: takes over the keys of the cluster file that may change while the node runs."""
         self._must_run("reload()")
-        self._core.reload(self._launched.reload())
+        fresh = self._launched.reload()
+        with self._alone():
+            self._core.reload(fresh)
 
     def set_batch_size(self, samples: int) -> None:
         """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
@@ -183,9 +212,28 @@ class Node:
     def _take_in(self) -> None: ...
     def _give_back(self) -> None: ...
 
+    def _end(self) -> None:
+        self._phase = "left"
+        if self._dropped:
+            self._dropped.detach()
+
+    def _claim(self) -> None:
+        if not self._call.acquire(blocking=False):
+            raise _core.UsageError("the node is in another call; accepted: one at a time, by one thread, and none by a "
+                                   "handler of a signal")  # fmt: skip
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        self._claim()
+        try:
+            yield
+        finally:
+            self._call.release()
+
     @contextlib.contextmanager
     def _waiting(self) -> Iterator[None]:
         """Around a call of the core that may wait for other nodes, or end the run of this one."""
+        self._claim()
         try:
             yield
         except BaseException as error:
@@ -193,8 +241,10 @@ class Node:
             if self._given_up:
                 self._core.keep(self)  # it may read the memory of the gradients
             if self._given_up or type(error) is _core.Error:
-                self._phase = "left"
+                self._end()
             raise
+        finally:
+            self._call.release()
 
     def _wait_for(self, loss: float | None) -> StepReport:
         if self._given_up:

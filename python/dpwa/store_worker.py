@@ -125,8 +125,8 @@ class TorchStoreGradients:
         self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
         self._known: StoreOptimizer | None = None  # of the step before, which the core may ask
         self._know()
-        for index, parameter in enumerate(parameters):
-            parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+        self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+                      for index, parameter in enumerate(parameters)]  # fmt: skip
 
     def optimizer(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any]) -> StoreOptimizer:
         def settled() -> None:

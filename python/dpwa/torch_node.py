@@ -6,7 +6,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,7 @@ from dpwa.store_worker import TorchStoreGradients
 if TYPE_CHECKING:
     import torch
 
-EXISTS = partial(operator.is_not, None)
-TYPE_OF = operator.attrgetter("dtype", "shape")
+SHAPE_OF = operator.attrgetter("shape")
 AGAIN = "; call attach() once the model has its layers, device and dtype, what is not to be trained is frozen, and its "
 AGAIN += "checkpoint is loaded"
 
@@ -112,6 +111,7 @@ class TorchNode(Node):
         elif self._averages:
             all_parameters = [(full, tensor) for full, tensor, is_parameter in listed if is_parameter]
             self._gradients = TorchStoreGradients(self._core, names, parameters, all_parameters)
+        self._hooks = self._gradients.hooks if self._gradients else []
 
     def start(self) -> None:
         import torch
@@ -192,31 +192,46 @@ class TorchNode(Node):
             self._core.mark("shards", "; ".join(dict.fromkeys(shards)))
         self._place_of = torch.Tensor.data_ptr
         self._places = [tensor.data_ptr() for tensor in self._tensors]
-        self._types = [TYPE_OF(tensor) for tensor in self._tensors]
-        self._held = list(self._registered())
+        self._shapes = [tensor.shape for tensor in self._tensors]
+        self._registered = self._list_up()
 
-    def _registered(self) -> Iterator[torch.Tensor]:
-        for module in self._model.modules():
-            for own in (module._parameters, module._buffers):
-                yield from filter(EXISTS, own.values())
+    def _list_up(self) -> list[torch.Tensor]:
+        """The model's tensors. Notes where modules list them, and other modules: as long as nothing changes there, the
+        model has these."""
+        modules = list(self._model.modules())
+        self._lists = [own for module in modules for own in (module._parameters, module._buffers, module._modules)]
+        self._lengths = list(map(len, self._lists))
+        self._full = [own.values() for own in self._lists if own]
+        self._held = list(chain.from_iterable(self._full))
+        return [one for module in modules for own in (module._parameters, module._buffers) for one in own.values()
+                if one is not None]  # fmt: skip
 
     def _check(self) -> None:
-        """What would silently train apart from the memory that is exchanged. In every step: loops run in C."""
+        """What would silently train apart from the memory that is exchanged. In every step, so loops run in C, and what a
+        module lists is looked up once."""
         if self._passes:
             self._passes.require_no_capture()
         tensors = self._tensors
-        if list(map(self._place_of, tensors)) != self._places or list(map(TYPE_OF, tensors)) != self._types:
+        if list(map(self._place_of, tensors)) != self._places or list(map(SHAPE_OF, tensors)) != self._shapes:
             for i, tensor in enumerate(tensors):
-                if tensor.data_ptr() != self._places[i] or TYPE_OF(tensor) != self._types[i]:
+                if tensor.data_ptr() != self._places[i] or tensor.shape != self._shapes[i]:
                     raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
         if self._copies:
             return  # FSDP puts whole parameters in their places, and takes them away
-        now = list(self._registered())
-        if len(now) != len(self._held):
+        is_same = map(operator.is_, self._held, chain.from_iterable(self._full))
+        if list(map(len, self._lists)) != self._lengths or not all(is_same):
+            self._check_lists()
+
+    def _check_lists(self) -> None:
+        """A layer without tensors may come; a compiled layer may take the place of the layer."""
+        now, before = self._list_up(), self._registered
+        if len(now) == len(before) and all(map(operator.is_, before, now)):
+            return
+        self._lengths = []  # the next step finds it too
+        if len(now) != len(before):
             raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
-        if not all(map(operator.is_, self._held, now)):
-            other = next(before for before, tensor in zip(self._held, now) if tensor is not before)
-            raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(other)}'{AGAIN}")
+        other = next(had for had, has in zip(before, now) if has is not had)
+        raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(other)}'{AGAIN}")
 
     def _name_of(self, held: torch.Tensor) -> str:
         return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")

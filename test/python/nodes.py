@@ -1,8 +1,10 @@
-"""What the tests of the Python package share: a cluster file, and nodes as threads."""
+"""What the tests of the Python package share: a cluster file, processes, and nodes as threads."""
 
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -72,3 +74,30 @@ class InFolder(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
+
+    def run_process(self, command: str, file: str, name: str) -> Any:
+        process = subprocess.Popen([CLI, command, "--config", file, "--name", name], stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.terminate)
+        return process
+
+    def interrupted(self, text: str) -> list[str]:
+        """The lines of a program that is interrupted once it has said that it waits."""
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            self.assertEqual(process.stdout.readline(), "waits\n")
+            process.send_signal(signal.SIGINT)
+            said = process.stdout.read().splitlines()
+            self.assertEqual(process.wait(PATIENCE), 0)
+        return said
+
+
+class WithServers(InFolder):
+    def start(self, nodes: int, keys: str, servers: int = 1) -> str:
+        """A cluster file with running servers. `keys`: of kvstore."""
+        listed = ", ".join(f"{{name: s{rank + 1}, host: 127.0.0.1, port: {port}}}"
+                           for rank, port in enumerate(free_ports(servers)))  # fmt: skip
+        file = cluster(self.folder, nodes, "backend: kvstore", f"kvstore: {{{keys}, start_wait_ms: {PATIENCE:.0f}s, "
+                       f"servers: [{listed}]}}")  # fmt: skip
+        self.servers = [self.run_process("kvserver", file, f"s{rank + 1}") for rank in range(servers)]
+        return file
