@@ -38,7 +38,7 @@ def train(file: str, name: str, group: int) -> None:
         torch.distributed.all_reduce(votes, op=torch.distributed.ReduceOp.MIN)
         return bool(votes.item())
 
-    blends, lost, losses = 0, 0, []
+    blends, alone, losses = 0, 0, []
     with node:
         while not all_have(blends > 3):
             report, _ = step()
@@ -49,9 +49,9 @@ def train(file: str, name: str, group: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         while group == 1:
             step()  # until the other rank is missed
-        while not all_have(lost > 3 and len(losses) >= 300):
+        while not all_have(alone > 50 and len(losses) >= 300):
             report, loss = step()
-            lost += report.outcome in ("unreachable", "not_ready", "skipped", "timed_out")
+            alone = 0 if report.outcome == "mixed" else alone + 1  # once the peer counts as dead, nobody is asked
             losses.append(loss)
     early, late = sum(losses[:20]), sum(losses[-20:])
     print("blended; went on alone;", "learnt" if late < 20 * 0.2 else f"{early} to {late}", flush=True)
