@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 
 namespace nb = nanobind;
@@ -19,12 +18,6 @@ Bytes bytes_of(std::shared_ptr<std::byte> memory, std::size_t size) {
   });
   static_cast<void>(owner.release());
   return Bytes(data, {size}, capsule);
-}
-
-DType dtype_named(const std::string& name) {
-  for (int value = 1; value <= static_cast<int>(DType::boolean); ++value)
-    if (name_of(static_cast<DType>(value)) == name) return static_cast<DType>(value);
-  throw std::invalid_argument("tensors of type " + name + " cannot be shared");
 }
 
 nb::dict words_of(const StepReport& report) {

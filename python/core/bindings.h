@@ -25,9 +25,6 @@ Bytes bytes_of(std::shared_ptr<std::byte> memory, std::size_t size);
 nanobind::dict words_of(const StepReport& report);
 nanobind::dict words_of(const FinishReport& report);
 
-// Throws std::invalid_argument.
-DType dtype_named(const std::string& name);
-
 void add_collective(nanobind::module_& module);
 void add_kvstore(nanobind::module_& module);
 void add_launch(nanobind::module_& module);

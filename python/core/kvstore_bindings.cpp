@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/snapshot/type_names.h"
 #include "python/core/asked.h"
 #include "python/core/bindings.h"
 #include "python/core/kvstore_trainer.h"

@@ -28,6 +28,7 @@
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/shares.h"
 #include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/type_names.h"
 #include "python/core/bindings.h"
 #include "python/core/collective_trainer.h"
 #include "python/core/kvstore_trainer.h"
@@ -43,13 +44,6 @@ namespace {
 using Tensor = std::tuple<std::string, std::string, std::string, std::vector<std::uint64_t>>;
 // The clock, and what the back end keeps beside it.
 using State = std::tuple<double, std::map<std::string, std::uint64_t>>;
-
-BlendRule rule_named(const std::string& name) {
-  if (name == "interpolate") return BlendRule::interpolate;
-  if (name == "maximum") return BlendRule::maximum;
-  if (name == "carry") return BlendRule::carry;
-  throw std::invalid_argument("rule '" + name + "'; accepted: interpolate, maximum, carry");
-}
 
 // `trained`: by tensor. `passes`: of a model on a device; none: it is in host memory.
 nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors,

@@ -20,6 +20,7 @@
 #include "dpwa/kvworker/error.h"
 #include "dpwa/kvworker/state_file.h"
 #include "dpwa/log/log.h"
+#include "dpwa/snapshot/type_names.h"
 #include "python/core/bindings.h"
 #include "python/core/optimizer_words.h"
 #include "python/core/program_thread.h"
