@@ -8,6 +8,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <exception>
 #include <map>
@@ -83,6 +84,30 @@ void add_errors(nb::module_& module) {
         }
       },
       misuse.ptr());
+}
+
+// Calls of a node, for `with`: one at a time. Python looks for signals before it enters and in the
+// block, not between, so that Ctrl-C never leaves a call for one under way, as it may with
+// generators and pairs of acquire() and release().
+class OneCall {
+ public:
+  void enter() {
+    if (under_way_.exchange(true))
+      throw std::logic_error(
+          "the node is in another call; accepted: one at a time, by one thread, and none by a "
+          "handler of a signal");
+  }
+  void leave() { under_way_ = false; }
+
+ private:
+  std::atomic<bool> under_way_ = false;
+};
+
+void add_one_call(nb::module_& module) {
+  nb::class_<OneCall>(module, "OneCall")
+      .def(nb::init<>())
+      .def("__enter__", &OneCall::enter)
+      .def("__exit__", [](OneCall& call, const nb::args&) { call.leave(); });
 }
 
 void add_config(nb::module_& module) {
@@ -191,6 +216,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // parameters that live as long as the program hold their memory
   module.attr("version") = std::string(dpwa::version());
   add_errors(module);
+  add_one_call(module);
   add_config(module);
   add_launch(module);
   add_trainer(module);

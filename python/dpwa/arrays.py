@@ -117,7 +117,7 @@ class ArraysNode(Node):
             self._must_be("between steps", "step()")
             self._phase = "in a step"
             try:
-                with self._alone():
+                with self._call:
                     self._core.update_send(number(loss))
                 if gradients is not None and update is not None:
                     self._give_back()  # what update_send() has blended
@@ -135,7 +135,7 @@ class ArraysNode(Node):
         averaged = self._gradients
         averaged.set(gradients)
         averaged.prepare()
-        with self._waiting():
+        with self._call, self._heeding_failures():
             if isinstance(averaged, ArrayStoreGradients) and self._by_servers:
                 state: Any = averaged.by_servers(self._optimizer)
             else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
@@ -61,7 +60,7 @@ class Node:
         self._together = self._config.backend == "collective"  # all nodes make the same steps
         self._averages = self._core.averages_gradients  # over all nodes
         self._phase = "made"
-        self._call = threading.Lock()  # held in a call of the core that lets other threads run
+        self._call = _core.OneCall()  # around a call of the core that lets other threads run
         self._hooks: list[Any] = []  # of the gradients
         self._dropped: weakref.finalize[..., Node] | None = None
         self._given_up = False  # its start has failed: the core is not asked any more
@@ -134,7 +133,7 @@ class Node:
         self._take_in()
         self._phase = "between steps"
         try:
-            with self._alone():
+            with self._call:
                 self._core.start()
         except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
             self._end()
@@ -147,7 +146,7 @@ class Node:
         goes on with zeros until all have finished. A second call does nothing."""
         if self._phase == "between steps":
             self._take_in()
-            with self._waiting():
+            with self._call, self._heeding_failures():
                 self._finished = FinishReport(**self._core.finish())
             self._give_back()
         self.leave()
@@ -156,7 +155,7 @@ class Node:
     def leave(self) -> None:
         """Leaves at once, at any moment."""
         if self._phase not in ("made", "left"):
-            with self._alone():
+            with self._call:
                 self._core.leave()
             if self._passes:
                 self._passes.synchronize()  # the core frees the memory of copies that are under way
@@ -168,7 +167,7 @@ class Node:
         """Between two steps: takes over the keys of the cluster file that may change while the node runs."""
         self._must_run("reload()")
         fresh = self._launched.reload()
-        with self._alone():
+        with self._call:
             self._core.reload(fresh)
 
     def set_batch_size(self, samples: int) -> None:
@@ -217,23 +216,9 @@ class Node:
         if self._dropped:
             self._dropped.detach()
 
-    def _claim(self) -> None:
-        if not self._call.acquire(blocking=False):
-            raise _core.UsageError("the node is in another call; accepted: one at a time, by one thread, and none by a "
-                                   "handler of a signal")  # fmt: skip
-
     @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        self._claim()
-        try:
-            yield
-        finally:
-            self._call.release()
-
-    @contextlib.contextmanager
-    def _waiting(self) -> Iterator[None]:
+    def _heeding_failures(self) -> Iterator[None]:
         """Around a call of the core that may wait for other nodes, or end the run of this one."""
-        self._claim()
         try:
             yield
         except BaseException as error:
@@ -243,13 +228,11 @@ class Node:
             if self._given_up or type(error) is _core.Error:
                 self._end()
             raise
-        finally:
-            self._call.release()
 
     def _wait_for(self, loss: float | None) -> StepReport:
         if self._given_up:
             return StepReport("skipped", False, "", 0, 0, 0, False, 0, 0, 0, 0, 1, 0, 1, False, 0, 0, self._skipped)
-        with self._waiting():
+        with self._call, self._heeding_failures():
             return self._report(self._core.update_wait(loss))
 
     def _report(self, words: dict[str, Any]) -> StepReport:

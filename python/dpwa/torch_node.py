@@ -283,7 +283,7 @@ class TorchNode(Node):
         self._begin_step("step()")
         self._prepare()
         self._phase = "between steps"
-        with self._waiting():
+        with self._call, self._heeding_failures():
             report = self._report(self._core.step(state, number(loss), skips))
         self._settle(state)
         return report
@@ -331,7 +331,7 @@ class TorchNode(Node):
         self._begin_step("update_send()")
         self._prepare()
         self._copy_in()
-        with self._waiting():
+        with self._call, self._heeding_failures():
             if self._passes:
                 self._passes.note_loss(loss)
             self._core.update_send(math.nan if self._passes else number(loss))
@@ -364,7 +364,7 @@ class TorchNode(Node):
         self._prepare()
         self._phase = "averaged"
         if self._averages:
-            with self._waiting():
+            with self._call, self._heeding_failures():
                 self._core.average_gradients()
             self._settle()
 
@@ -381,7 +381,7 @@ class TorchNode(Node):
         self._must_run("take_optimizer_state()")
         if not isinstance(self._gradients, TorchStoreGradients) or self._phase == "left":
             return True
-        with self._waiting():
+        with self._call, self._heeding_failures():
             return bool(self._core.take_optimizer_state(self._gradients.optimizer(optimizer, optimizer.step)))
 
     @contextlib.contextmanager

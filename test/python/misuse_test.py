@@ -45,6 +45,21 @@ class Misuse(InFolder):
                     self.assertEqual(node.step(gradients={"w": np.zeros(3)}, update=lambda mean: None).outcome, "skipped")
                 self.assertEqual([one.name for one in threading.enumerate() if one is not threading.main_thread()], [])
 
+    def test_a_node_can_leave_after_an_interrupt_at_any_moment(self) -> None:
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        self.addCleanup(signal.signal, signal.SIGALRM, signal.signal(signal.SIGALRM, interrupt))
+        file = self.alone("'null'")
+        for moment in range(1, 301):
+            node = dpwa.attach_arrays({"w": np.zeros(3)}, file, "w1")
+            node.start()
+            with self.subTest(moment), self.assertRaises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, moment * 7e-6)
+                while True:
+                    node.step(loss=0.0)
+            node.leave()
+
     def test_the_others_go_on_after_an_exception(self) -> None:
         file = cluster(self.folder, 2, "backend: collective", f"collective: {{on_lost_rank: shrink, start_wait_ms: {PATIENCE:.0f}s}}")
 
