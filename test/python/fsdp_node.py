@@ -22,7 +22,7 @@ def train(file: str, name: str, group: int) -> None:
     model = nn.Sequential(nn.Linear(6, 7), nn.ReLU(), nn.Linear(7, 1))  # 7: of unequal shards
     for layer in (model[0], model[2], model):
         fully_shard(layer, mesh=torch.distributed.device_mesh.init_device_mesh("cpu", (2,)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     generator = torch.Generator().manual_seed(10 * group + rank)
     node = dpwa.attach(model, file, name)
 
@@ -49,7 +49,7 @@ def train(file: str, name: str, group: int) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         while group == 1:
             step()  # until the other rank is missed
-        while not all_have(alone > 50 and len(losses) >= 300):
+        while not all_have(alone > 50 and len(losses) >= 100):
             report, loss = step()
             alone = 0 if report.outcome == "mixed" else alone + 1  # once the peer counts as dead, nobody is asked
             losses.append(loss)
