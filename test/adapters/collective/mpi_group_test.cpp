@@ -43,7 +43,7 @@ using dpwa::test::with_ranks;
 
 namespace {
 
-constexpr int size = 3;
+constexpr int processes = 3;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ TEST_CASE("the engine says how MPI was set up") {
 TEST_CASE("a rank that mpirun knows otherwise is refused") {
   GroupOptions options;
   options.rank = 0;
-  options.size = size + 1;
+  options.size = processes + 1;
   const auto error =
       error_of([&] { ProcessGroup::form(make_engine(EngineKind::mpi), nullptr, options); });
   CHECK(error.failure() == Failure::usage);
@@ -66,7 +66,7 @@ TEST_CASE("a rank that mpirun knows otherwise is refused") {
 }
 
 TEST_CASE("operations end in their order, with futures that hold the results") {
-  with_ranks(size, [](Rank& rank) {
+  with_ranks(processes, [](Rank& rank) {
     std::vector<at::Tensor> first{at::full({1'000'000}, rank.group->rank() + 1.0, at::kFloat)};
     std::vector<at::Tensor> second{at::full({3}, rank.group->rank(), at::kLong)};
     const auto one = rank.group->c10d()->allreduce(first);
@@ -82,7 +82,7 @@ TEST_CASE("operations end in their order, with futures that hold the results") {
 }
 
 TEST_CASE("a call that MPI does not support is an error, and the group continues") {
-  with_ranks(size, [](Rank& rank) {
+  with_ranks(processes, [](Rank& rank) {
     std::vector<at::Tensor> halves{at::ones({4}, at::kHalf)};
     CHECK_THROWS(rank.group->c10d()->allreduce(halves));
     std::vector<at::Tensor> strided{at::ones({4, 4}).t().slice(0, 0, 2)};
@@ -93,7 +93,7 @@ TEST_CASE("a call that MPI does not support is an error, and the group continues
 
 TEST_CASE("a group that was left refuses operations, and the next one works") {
   for (int round = 0; round < 3; ++round) {
-    with_ranks(size, [](Rank& rank) {
+    with_ranks(processes, [](Rank& rank) {
       rank.operations.barrier();
       rank.group->leave(std::chrono::seconds(20));
       const auto error = error_of([&] { rank.operations.barrier(); });

@@ -69,6 +69,13 @@ inline void minimise(const std::vector<at::Tensor>& parameters,
   });
 }
 
+// Of what is found, in double precision.
+constexpr double exact = 1e-6;
+
+inline at::Generator seeded(std::uint64_t seed) {
+  return at::make_generator<at::CPUGeneratorImpl>(seed);
+}
+
 inline double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }

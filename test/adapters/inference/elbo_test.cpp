@@ -1,6 +1,5 @@
 #include "adapters/inference/elbo.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/autograd.h>
 #include <torch/types.h>
 #include <torch/utils.h>
@@ -20,13 +19,13 @@
 namespace dpwa {
 namespace {
 
+using test::exact;
 using test::largest_difference;
 using test::LinearRegression;
 using test::minimise;
 using test::NormalMean;
+using test::seeded;
 using test::values;
-
-constexpr double exact = 1e-6;
 
 enum class Combined { summed, averaged, weighted };
 
@@ -92,10 +91,6 @@ Fit fit_normal_mean(const Workers& workers) {
 
 bool is_near(const Fit& fit, double mean, double variance) {
   return std::abs(fit.mean - mean) < exact && std::abs(fit.variance - variance) < exact;
-}
-
-at::Generator seeded(std::uint64_t seed) {
-  return at::make_generator<at::CPUGeneratorImpl>(seed);
 }
 
 std::string refusal(const std::function<void()>& call) {

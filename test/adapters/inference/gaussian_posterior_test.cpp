@@ -1,6 +1,5 @@
 #include "adapters/inference/gaussian_posterior.h"
 
-#include <ATen/CPUGeneratorImpl.h>
 #include <torch/types.h>
 #include <torch/utils.h>
 
@@ -16,16 +15,12 @@
 namespace dpwa {
 namespace {
 
+using test::exact;
 using test::largest_difference;
 using test::LinearRegression;
 using test::minimise;
+using test::seeded;
 using test::values;
-
-constexpr double exact = 1e-6;
-
-at::Generator seeded(std::uint64_t seed) {
-  return at::make_generator<at::CPUGeneratorImpl>(seed);
-}
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 
 #include "dpwa/base/on_exit.h"
 #include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/kvstore/pulled.h"
 #include "test/adapters/kvstore/store_cluster.h"
 #include "test/support/eventually.h"
 
@@ -18,13 +19,8 @@ namespace {
 using kvstore::Compression;
 using kvstore::default_options;
 using kvstore::OptimizerKind;
+using test::pulled;
 using test::StoreCluster;
-
-torch::Tensor pulled(KVStore& store, const KVStore::Key& key, const torch::Tensor& like) {
-  auto out = torch::full_like(like, 77);
-  store.pull(key, out);
-  return out;
-}
 
 kvstore::OptimizerOptions sgd(double rate) {
   auto options = default_options(OptimizerKind::sgd);

@@ -9,6 +9,7 @@
 
 #include "adapters/kvstore/local_store.h"
 #include "test/adapters/doctest_with_torch.h"
+#include "test/adapters/kvstore/pulled.h"
 #include "test/support/temporary_directory.h"
 
 namespace dpwa {
@@ -17,12 +18,7 @@ namespace {
 using kvstore::Compression;
 using kvstore::default_options;
 using kvstore::OptimizerKind;
-
-torch::Tensor pulled(KVStore& store, const KVStore::Key& key, const torch::Tensor& like) {
-  auto out = torch::full_like(like, 77);
-  store.pull(key, out);
-  return out;
-}
+using test::pulled;
 
 const char* const all_types[] = {"local_update_cpu", "local_allreduce_cpu",
                                  "local_allreduce_device"};

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "dpwa/kvstore/worker_engine.h"
+#include "test/dpwa/kvstore/workers.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -15,8 +16,8 @@ Epoch epoch_of(std::vector<MemberId> workers) {
   return epoch;
 }
 
-const MemberId w0{"w0", 1};
-const MemberId w1{"w1", 1};
+using testing::w0;
+using testing::w1;
 
 TEST_CASE("a barrier is passed when all workers have come to it, and each is told once") {
   Barriers barriers;

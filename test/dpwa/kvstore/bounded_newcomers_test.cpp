@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "test/dpwa/kvstore/shard.h"
+#include "test/dpwa/kvstore/workers.h"
 
 // Workers that come while others train with a bound on the staleness, where each counts the steps
 // of its keys apart: where they begin, and who waits for them.
@@ -10,9 +11,9 @@ namespace {
 
 using testing::Shard;
 
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
-const MemberId w3{"w3", 1};
+using testing::w1;
+using testing::w2;
+using testing::w3;
 
 // Of the first key, by the number of steps that the worker has made.
 struct Pulls {

@@ -11,6 +11,7 @@
 #include "dpwa/kvstore/newcomers.h"
 #include "dpwa/kvstore/optimizer.h"
 #include "test/dpwa/kvstore/doubles.h"
+#include "test/dpwa/kvstore/workers.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -18,8 +19,8 @@ namespace {
 using testing::bytes_of;
 using testing::doubles_of;
 
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
+using testing::w1;
+using testing::w2;
 
 Epoch epoch_of(std::vector<WorkerEntry> workers) {
   return {7, {{{"s1", 1}, ServerState::up}}, std::move(workers)};

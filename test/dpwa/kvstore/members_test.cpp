@@ -6,6 +6,7 @@
 #include "dpwa/kvstore/member_watch.h"
 #include "dpwa/kvstore/server_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
+#include "test/dpwa/kvstore/workers.h"
 
 // Who is taken in: settings that all need alike, and names that another process has.
 
@@ -17,8 +18,8 @@ using std::chrono::milliseconds;
 const Settings sync{{"kvstore.type", "dist_sync"}, {"kvstore.update", "server"}};
 const Settings async{{"kvstore.type", "dist_async"}, {"kvstore.update", "server"}};
 const MemberId s1{"s1", 1};
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
+using testing::w1;
+using testing::w2;
 
 TimePoint at(int ms) {
   return TimePoint{} + milliseconds(ms);

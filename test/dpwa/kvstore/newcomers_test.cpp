@@ -9,6 +9,7 @@
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "test/dpwa/kvstore/shard.h"
+#include "test/dpwa/kvstore/workers.h"
 
 // Workers that come while others train, where each counts the steps of its keys apart: in which
 // rounds they take part, and when a step of a program is over.
@@ -22,9 +23,9 @@ using std::chrono::seconds;
 using testing::Shard;
 
 const MemberId server = testing::server_of_shard;
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
-const MemberId w3{"w3", 1};
+using testing::w1;
+using testing::w2;
+using testing::w3;
 
 TEST_CASE("a worker that comes takes part in all keys from one step of the others on") {
   Shard shard;

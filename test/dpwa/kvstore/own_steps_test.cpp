@@ -4,6 +4,7 @@
 #include "dpwa/kvstore/shard_engine.h"
 #include "dpwa/kvstore/worker_engine.h"
 #include "test/dpwa/kvstore/doubles.h"
+#include "test/dpwa/kvstore/workers.h"
 
 // Workers that count the steps of each key apart, and states of optimizers on their way.
 
@@ -16,9 +17,9 @@ using testing::doubles_of;
 constexpr TimePoint now{};
 const ValueSpec spec{DType::float64, {2}};
 const SliceId slice{"w", 0};
-const MemberId w0{"w0", 1};
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
+using testing::w0;
+using testing::w1;
+using testing::w2;
 
 Epoch epoch_of(std::uint64_t number, const std::vector<MemberId>& workers) {
   Epoch epoch{number, {{{"s0", 1}, ServerState::up}}, {}};

@@ -11,6 +11,7 @@
 
 #include "dpwa/kvstore/optimizer.h"
 #include "test/dpwa/kvstore/doubles.h"
+#include "test/dpwa/kvstore/workers.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -20,9 +21,9 @@ using testing::doubles_of;
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double large = std::numeric_limits<double>::max();
-const MemberId w1{"w1", 1};
-const MemberId w2{"w2", 1};
-const MemberId w3{"w3", 1};
+using testing::w1;
+using testing::w2;
+using testing::w3;
 
 Push push_of(double value, double weight = 1, Merge merge = Merge::mean) {
   Push push;

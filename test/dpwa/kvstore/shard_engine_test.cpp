@@ -9,6 +9,7 @@
 #include <string>
 
 #include "test/dpwa/kvstore/virtual_store.h"
+#include "test/dpwa/kvstore/workers.h"
 
 namespace dpwa::kvstore {
 namespace {
@@ -63,8 +64,8 @@ struct Server {
 
 const ShardRules sync = rules_of(KvstoreType::dist_sync);
 const ShardRules async = rules_of(KvstoreType::dist_async);
-const MemberId w0{"w0", 1};
-const MemberId w1{"w1", 1};
+using testing::w0;
+using testing::w1;
 
 TEST_CASE("a worker that pushes and pulls ever more without an answer is refused, others are not") {
   Server server(sync);

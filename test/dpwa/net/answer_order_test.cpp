@@ -21,7 +21,7 @@ namespace asio = boost::asio;
 using test::RawSocket;
 using wire::MessageType;
 
-constexpr std::size_t elements = test::ChannelToPeer::elements;
+constexpr std::size_t asked_elements = test::ChannelToPeer::elements;
 
 std::vector<std::byte> news_of_w1(std::uint32_t request_id) {
   MemberExchange exchange;
@@ -61,7 +61,7 @@ TEST_CASE("news and a pull leave together, and are answered in either order") {
   enum class Order { news_first, pull_first, news_with_next_pull };
   for (const Order order : {Order::news_first, Order::pull_first, Order::news_with_next_pull}) {
     CAPTURE(static_cast<int>(order));
-    const std::vector<float> values(elements, 2.5F);
+    const std::vector<float> values(asked_elements, 2.5F);
     std::atomic<int> news = 0;
     test::FakePeer peer([&](RawSocket& socket) {
       const auto capabilities = test::sound_hello().capabilities | wire::members_capability;
@@ -89,7 +89,7 @@ TEST_CASE("news and a pull leave together, and are answered in either order") {
     for (int pull = 0; pull < 2; ++pull) {
       const PullResult result = puller.pull();
       CHECK_FALSE(result.failure.has_value());
-      CHECK(result.bytes == elements * sizeof(float));
+      CHECK(result.bytes == asked_elements * sizeof(float));
     }
     CHECK(peer.connections() == 1);
     CHECK(news > 0);

@@ -27,7 +27,7 @@ using test::RawSocket;
 using test::ServedNode;
 
 constexpr Codec kEncodings[] = {Codec::fp16, Codec::bf16, Codec::int8};
-constexpr std::size_t elements = 300'001;  // several chunks of 512 KiB
+constexpr std::size_t encoded_elements = 300'001;  // several chunks of 512 KiB
 
 std::vector<PeerAddress> only(std::uint16_t port) {
   return {{"w1", {"127.0.0.1"}, port}};
@@ -42,7 +42,7 @@ void publish_samples(ServedNode& node) {
   auto writer = node.local().store.begin();
   REQUIRE(writer);
   auto* values = reinterpret_cast<float*>(writer->bytes().data());
-  for (std::size_t i = 0; i < elements; ++i) values[i] = sample(i);
+  for (std::size_t i = 0; i < encoded_elements; ++i) values[i] = sample(i);
   node.local().store.publish(std::move(*writer), test::sound_progress(2));
 }
 
@@ -53,7 +53,7 @@ std::size_t count_wrong(PullingNode& node, Codec codec) {
                            : codec == Codec::bf16 ? 0x1p-8
                                                   : 0x1p-7;
   std::size_t wrong = 0;
-  for (std::size_t i = 0; i < elements; ++i) {
+  for (std::size_t i = 0; i < encoded_elements; ++i) {
     const double scale = codec == Codec::int8 ? 7 : std::abs(sample(i)) + 1e-4;
     wrong += std::abs(node.landed()[i] - sample(i)) > tolerance * scale;
   }
@@ -61,7 +61,8 @@ std::size_t count_wrong(PullingNode& node, Codec codec) {
 }
 
 std::uint64_t wire_bytes(Codec codec) {
-  return codec == Codec::int8 ? elements + (elements + 15) / 16 : 2 * elements;
+  return codec == Codec::int8 ? encoded_elements + (encoded_elements + 15) / 16
+                              : 2 * encoded_elements;
 }
 
 std::uint64_t payload_of(Codec codec, std::size_t count, std::uint32_t chunk_bytes) {
@@ -109,7 +110,7 @@ FakePeer::Script peer_that(std::uint32_t capabilities,
 }  // namespace
 
 TEST_CASE("a pull brings the parameters in the encoding that was asked for") {
-  ServedNode served(elements);
+  ServedNode served(encoded_elements);
   publish_samples(served);
   for (const LandingMode mode : {LandingMode::difference, LandingMode::values}) {
     PullSpec spec;
@@ -117,26 +118,26 @@ TEST_CASE("a pull brings the parameters in the encoding that was asked for") {
     spec.mode = mode;
     for (const Codec codec : kEncodings) {
       CAPTURE(name_of(codec));
-      PullingNode node(only(served.port()), elements);
+      PullingNode node(only(served.port()), encoded_elements);
       node.local().codec = codec;
       const Arrival arrival = node.pull(spec);
       REQUIRE(arrival.outcome == Outcome::mixed);
       CHECK(arrival.bytes == wire_bytes(codec));
       CHECK(count_wrong(node, codec) == 0);
-      CHECK(count_wrong(node, Codec::raw) > elements / 2);
+      CHECK(count_wrong(node, Codec::raw) > encoded_elements / 2);
     }
   }
 }
 
 TEST_CASE("a block of an encoded pull brings that block") {
-  ServedNode served(elements);
+  ServedNode served(encoded_elements);
   publish_samples(served);
   PullSpec spec;
   spec.timeout = test::patience;
   spec.range = ByteRange{64 * 1000, 64 * 10'000};
   for (const Codec codec : kEncodings) {
     CAPTURE(name_of(codec));
-    PullingNode node(only(served.port()), elements);
+    PullingNode node(only(served.port()), encoded_elements);
     node.local().codec = codec;
     REQUIRE(node.pull(spec).outcome == Outcome::mixed);
     CHECK(node.landed()[15'999] == 0);
@@ -147,14 +148,14 @@ TEST_CASE("a block of an encoded pull brings that block") {
 }
 
 TEST_CASE("a full pull brings every bit, whatever the encoding of the cluster") {
-  ServedNode served(elements);
+  ServedNode served(encoded_elements);
   publish_samples(served);
   for (const Codec codec : kEncodings) {
-    PullingNode node(only(served.port()), elements);
+    PullingNode node(only(served.port()), encoded_elements);
     node.local().codec = codec;
     const Arrival arrival = node.pull(test::full_pull(0, test::patience));
     REQUIRE(arrival.outcome == Outcome::mixed);
-    CHECK(arrival.bytes == 4 * elements);
+    CHECK(arrival.bytes == 4 * encoded_elements);
     CHECK(count_wrong(node, Codec::raw) == 0);
   }
 }

@@ -32,7 +32,7 @@ AlignedBuffer untouched(std::size_t bytes) {
 
 // 3 GiB and one number more: beyond what a signed 32-bit length counts. In memory are the snapshot
 // that is served and where it lands.
-std::size_t elements() {
+std::size_t large_elements() {
   const bool fits = !test::sanitized && available_bytes() > 9 * gib;
   if (!fits) MESSAGE("a model of 192 MiB in place of 3 GiB: under a sanitizer, or memory is short");
   return (fits ? 3 * gib : gib / 16 * 3) / sizeof(float) + 1;
@@ -41,7 +41,7 @@ std::size_t elements() {
 }  // namespace
 
 TEST_CASE("a model of 3 GiB is pulled whole") {
-  const std::size_t count = elements();
+  const std::size_t count = large_elements();
   PullSpec spec;
   spec.timeout = std::chrono::hours(1);  // however slow the machine is
   ServerOptions options;

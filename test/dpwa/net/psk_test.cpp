@@ -23,7 +23,7 @@ using test::secure_caller;
 using test::secure_node;
 using test::TamperingProxy;
 
-constexpr std::size_t elements = 400'000;  // several batches of records
+constexpr std::size_t keyed_elements = 400'000;  // several batches of records
 
 bool holds(std::span<const float> values, float value) {
   return std::ranges::all_of(values, [value](float one) { return one == value; });
@@ -38,8 +38,8 @@ std::string pulled(std::uint16_t port, std::shared_ptr<Security> security) {
 
 TEST_CASE("nodes with the same key pull from each other again and again") {
   const ClusterKey key;
-  const auto node = secure_node(key.open(), elements);
-  const auto caller = secure_caller(node->port(), key.open(), elements);
+  const auto node = secure_node(key.open(), keyed_elements);
+  const auto caller = secure_caller(node->port(), key.open(), keyed_elements);
   for (int pull = 1; pull <= 5; ++pull) {
     node->publish(static_cast<float>(pull));
     REQUIRE(caller->pull().outcome == Outcome::mixed);
@@ -159,8 +159,8 @@ TEST_CASE("a caller's harmless failure does not keep a wrong key at its address 
 
 TEST_CASE("a snapshot that was changed on its way is not blended") {
   const ClusterKey key;
-  const auto node = secure_node(key.open(), elements);
-  constexpr std::size_t middle = elements * sizeof(float) / 2;
+  const auto node = secure_node(key.open(), keyed_elements);
+  constexpr std::size_t middle = keyed_elements * sizeof(float) / 2;
   std::string expected = "rejected";
   TamperingProxy::Tamper tamper;
   SUBCASE("a byte") {
@@ -175,13 +175,13 @@ TEST_CASE("a snapshot that was changed on its way is not blended") {
     tamper = [](auto& bytes, std::size_t offset) { return offset + bytes.size() < middle; };
   }
   const TamperingProxy proxy(node->port(), tamper);
-  const auto caller = secure_caller(proxy.port(), key.open(), elements);
+  const auto caller = secure_caller(proxy.port(), key.open(), keyed_elements);
   const Arrival arrival = caller->pull();
   CHECK(arrival.outcome != Outcome::mixed);
   CHECK(caller->local().traffic.snapshots_served == 0);
   if (expected == "rejected") CHECK(caller->local().traffic.protocol_errors >= 1);
   // The node itself is none the worse.
-  const auto honest = secure_caller(node->port(), key.open(), elements);
+  const auto honest = secure_caller(node->port(), key.open(), keyed_elements);
   CHECK(test::eventually([&] { return honest->pull().outcome == Outcome::mixed; }));
 }
 

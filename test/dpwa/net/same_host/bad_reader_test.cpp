@@ -25,13 +25,9 @@ using test::RawSocket;
 using test::ServedNode;
 using test::sound_hello;
 
-AlignedBuffer shared(std::size_t bytes) {
-  return AlignedBuffer::shared(bytes);
-}
-
 // A node that takes one connection of each kind at a time.
 struct OneReader {
-  ServedNode node{16, test::OneCaller::options(), shared};
+  ServedNode node{16, test::OneCaller::options(), AlignedBuffer::shared};
 
   RawSocket connect() {
     const auto offer = same_host::parse_offer(test::offer_of(node.port(), sound_hello()));
@@ -166,7 +162,7 @@ TEST_CASE("a caller that may not have parameters gets no memory either") {
 TEST_CASE("a reader that says nothing is shown out when the handshake is due") {
   ServerOptions options = test::OneCaller::options();
   options.handshake_timeout = 500ms;
-  OneReader one{.node = ServedNode(16, options, shared)};
+  OneReader one{.node = ServedNode(16, options, AlignedBuffer::shared)};
   RawSocket silent = one.connect();
   CHECK(silent.ended_by_other_side());
   one.check_unharmed();

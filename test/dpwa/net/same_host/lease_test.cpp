@@ -17,15 +17,11 @@ using namespace std::chrono_literals;
 using test::MemoryReader;
 using test::ServedNode;
 
-constexpr std::size_t elements = 1000;
-constexpr std::size_t bytes = 4 * elements;
-
-AlignedBuffer shared(std::size_t size) {
-  return AlignedBuffer::shared(size);
-}
+constexpr std::size_t lent_elements = 1000;
+constexpr std::size_t bytes = 4 * lent_elements;
 
 MemoryReader reader_of(ServedNode& node, const std::string& name = "w2") {
-  wire::Hello hello = test::sound_hello(elements);
+  wire::Hello hello = test::sound_hello(lent_elements);
   hello.node = name;
   return MemoryReader(node.port(), hello);
 }
@@ -33,14 +29,14 @@ MemoryReader reader_of(ServedNode& node, const std::string& name = "w2") {
 // What the reader sees of the snapshot that it was handed.
 bool holds(const MemoryReader& reader, float value) {
   const auto mapped = reader.mapping().bytes({0, bytes});
-  const std::span values(reinterpret_cast<const float*>(mapped.data()), elements);
+  const std::span values(reinterpret_cast<const float*>(mapped.data()), lent_elements);
   return std::ranges::all_of(values, [=](float seen) { return seen == value; });
 }
 
 }  // namespace
 
 TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as it is released") {
-  ServedNode node(elements, {}, shared);
+  ServedNode node(lent_elements, {}, AlignedBuffer::shared);
   MemoryReader reader = reader_of(node);
   const auto mapped = reader.pull(10s);
   REQUIRE(mapped);
@@ -58,7 +54,7 @@ TEST_CASE("a buffer is not used again while a reader holds it, and is as soon as
 }
 
 TEST_CASE("a snapshot that the reader did not take in full does not count as served") {
-  ServedNode node(elements, {}, shared);
+  ServedNode node(lent_elements, {}, AlignedBuffer::shared);
   MemoryReader reader = reader_of(node);
   REQUIRE(reader.pull(10s));
   REQUIRE(reader.release(false));
@@ -68,7 +64,7 @@ TEST_CASE("a snapshot that the reader did not take in full does not count as ser
 }
 
 TEST_CASE("every snapshot lies in a buffer that was shared at the beginning") {
-  ServedNode node(elements, {}, shared);
+  ServedNode node(lent_elements, {}, AlignedBuffer::shared);
   MemoryReader reader = reader_of(node);
   CHECK(reader.buffers() == SnapshotStore::default_buffers);
   for (int version = 1; version < 12; ++version) {
@@ -89,7 +85,7 @@ TEST_CASE("the lease of a reader that stands still expires, and the reader can t
     options.max_reply_time = 1s;
     stated = std::chrono::hours(24);
   }
-  ServedNode node(elements, options, shared);
+  ServedNode node(lent_elements, options, AlignedBuffer::shared);
   MemoryReader reader = reader_of(node);
   const auto mapped = reader.pull(stated);
   REQUIRE(mapped);
@@ -104,7 +100,7 @@ TEST_CASE("the lease of a reader that stands still expires, and the reader can t
 }
 
 TEST_CASE("the lease of a reader that dies ends at once") {
-  ServedNode node(elements, {}, shared);
+  ServedNode node(lent_elements, {}, AlignedBuffer::shared);
   {
     MemoryReader reader = reader_of(node);
     REQUIRE(reader.pull(10s));
@@ -116,7 +112,7 @@ TEST_CASE("the lease of a reader that dies ends at once") {
 }
 
 TEST_CASE("readers of every snapshot cost publishes, never the publisher's time") {
-  ServedNode node(elements, {}, shared);
+  ServedNode node(lent_elements, {}, AlignedBuffer::shared);
   std::vector<MemoryReader> readers;
   for (int version = 1; version <= 3; ++version) {
     readers.push_back(reader_of(node, version < 3 ? "w2" : "w3"));
@@ -134,7 +130,7 @@ TEST_CASE("readers of every snapshot cost publishes, never the publisher's time"
 TEST_CASE("more readers at once than replies are allowed are told to come back") {
   ServerOptions options;
   options.max_replies = 1;
-  ServedNode node(elements, options, shared);
+  ServedNode node(lent_elements, options, AlignedBuffer::shared);
   MemoryReader first = reader_of(node);
   MemoryReader second = reader_of(node);
   REQUIRE(first.pull(10s));
@@ -149,7 +145,7 @@ TEST_CASE("a server that stops gives a reader a moment, and the reader keeps wha
   options.drain_time = 50ms;
   options.max_reply_time = std::chrono::hours(1);  // which this test would take
   std::optional<ServedNode> node;
-  node.emplace(elements, options, shared);
+  node.emplace(lent_elements, options, AlignedBuffer::shared);
   MemoryReader reader = reader_of(*node);
   const auto mapped = reader.pull(std::chrono::hours(1));
   REQUIRE(mapped);

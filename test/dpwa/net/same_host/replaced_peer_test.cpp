@@ -25,11 +25,7 @@ using test::claim;
 using test::PullingNode;
 using test::ServedNode;
 
-constexpr std::size_t elements = 16;
-
-AlignedBuffer shared(std::size_t bytes) {
-  return AlignedBuffer::shared(bytes);
-}
+constexpr std::size_t replaced_elements = 16;
 
 // Node w2, whose cluster file names w1 at `port`; nobody else may join.
 std::unique_ptr<Members> members_with_peer_at(std::uint16_t port) {
@@ -43,7 +39,8 @@ std::unique_ptr<Members> members_with_peer_at(std::uint16_t port) {
 class LooseChannel {
  public:
   explicit LooseChannel(std::uint16_t port)
-      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, test::plain_memory),
+      : local_("test", "w2", 3, {"w1"}, test::vector_manifest(replaced_elements), 4096,
+               test::plain_memory),
         landing_(local_.manifest, test::plain_memory) {
     channel_.emplace(io_, local_, PeerAddress{"w1", {"127.0.0.1"}, port}, staging_, true);
     local_.store.publish(*local_.store.begin(), test::sound_progress());
@@ -90,7 +87,7 @@ class LooseChannel {
 }  // namespace
 
 TEST_CASE("a channel that is destroyed leaves nothing behind that waits for its peer") {
-  ServedNode served(elements, {}, shared);
+  ServedNode served(replaced_elements, {}, AlignedBuffer::shared);
   LooseChannel channel(served.port());
   REQUIRE(channel.pull());
   channel.destroy();
@@ -104,15 +101,15 @@ TEST_CASE("a channel that is destroyed leaves nothing behind that waits for its 
 TEST_CASE(
     "a peer of this host that has moved or gone from the file is let go, and the node stops") {
   std::optional<ServedNode> served;
-  served.emplace(elements, ServerOptions(), shared);
-  PullingNode node({{"w1", {"127.0.0.1"}, served->port()}}, elements, 1, true, nullptr,
+  served.emplace(replaced_elements, ServerOptions(), AlignedBuffer::shared);
+  PullingNode node({{"w1", {"127.0.0.1"}, served->port()}}, replaced_elements, 1, true, nullptr,
                    test::plain_memory, members_with_peer_at(served->port()));
   REQUIRE(node.pull().outcome == Outcome::mixed);
   REQUIRE(node.client().same_host(0));
 
   std::optional<ServedNode> elsewhere;
   SUBCASE("it has moved") {
-    elsewhere.emplace(elements, ServerOptions(), shared);
+    elsewhere.emplace(replaced_elements, ServerOptions(), AlignedBuffer::shared);
     REQUIRE(elsewhere->publish(2.0F));  // the first version was blended
     node.local().members->list(claim("w1", elsewhere->port(), 0));
     CHECK(node.pull().outcome == Outcome::mixed);

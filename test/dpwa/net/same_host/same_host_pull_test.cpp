@@ -25,10 +25,6 @@ namespace {
 using test::PullingNode;
 using test::ServedNode;
 
-AlignedBuffer shared(std::size_t bytes) {
-  return AlignedBuffer::shared(bytes);
-}
-
 std::vector<PeerAddress> at(std::uint16_t port) {
   return {{"w1", {"127.0.0.1"}, port}};
 }
@@ -51,24 +47,25 @@ std::size_t reader_mappings() {
 }  // namespace
 
 TEST_CASE("a peer of this host is pulled from through its memory, every snapshot in full") {
-  for (const std::size_t elements : {16UL, 1000UL, 3000000UL}) {  // less than a piece, and more
-    CAPTURE(elements);
-    ServedNode served(elements, {}, shared);
-    PullingNode node(at(served.port()), elements);
+  for (const std::size_t mapped_elements :
+       {16UL, 1000UL, 3000000UL}) {  // less than a piece, and more
+    CAPTURE(mapped_elements);
+    ServedNode served(mapped_elements, {}, AlignedBuffer::shared);
+    PullingNode node(at(served.port()), mapped_elements);
     for (int round = 1; round <= 5; ++round) {
       const Arrival arrival = node.pull();
       REQUIRE(arrival.outcome == Outcome::mixed);
       CHECK(arrival.progress.version == round);
-      CHECK(arrival.bytes == 4 * elements);
+      CHECK(arrival.bytes == 4 * mapped_elements);
       CHECK(landed_all(node, static_cast<float>(round)));
       CHECK(arrival.stats.finite);
       REQUIRE(test::eventually([&] { return served.publish(static_cast<float>(round + 1)); }));
     }
     CHECK(node.client().same_host(0));
     CHECK(node.local().traffic.same_host_pulls == 5);
-    CHECK(node.local().traffic.bytes_received == 5 * 4 * elements);
+    CHECK(node.local().traffic.bytes_received == 5 * 4 * mapped_elements);
     const auto& traffic = served.local().traffic;
-    CHECK(test::eventually([&] { return traffic.bytes_served == 5 * 4 * elements; }));
+    CHECK(test::eventually([&] { return traffic.bytes_served == 5 * 4 * mapped_elements; }));
     CHECK(traffic.same_host_served == 5);
     CHECK(traffic.snapshots_served == 5);
     CHECK(served.local().traffic.protocol_errors == 0);
@@ -78,7 +75,7 @@ TEST_CASE("a peer of this host is pulled from through its memory, every snapshot
 }
 
 TEST_CASE("a peer declines through its memory what it declines over TCP, on one connection") {
-  ServedNode served(16, {}, shared);
+  ServedNode served(16, {}, AlignedBuffer::shared);
   PullingNode node(at(served.port()));
   REQUIRE(node.pull().outcome == Outcome::mixed);
   const auto connections = served.local().traffic.connections_accepted.load();
@@ -96,27 +93,27 @@ TEST_CASE("a peer declines through its memory what it declines over TCP, on one 
 }
 
 TEST_CASE("a block of a snapshot is read from memory alone, the rest of the landing stays") {
-  constexpr std::size_t elements = 1 << 20;
-  ServedNode served(elements, {}, shared);
-  PullingNode node(at(served.port()), elements);
+  constexpr std::size_t mapped_elements = 1 << 20;
+  ServedNode served(mapped_elements, {}, AlignedBuffer::shared);
+  PullingNode node(at(served.port()), mapped_elements);
   PullSpec spec;
   spec.timeout = test::patience;
-  spec.range = ByteRange{64, 2 * elements};
+  spec.range = ByteRange{64, 2 * mapped_elements};
   const Arrival arrival = node.pull(spec);
   REQUIRE(arrival.outcome == Outcome::mixed);
-  CHECK(arrival.bytes == 2 * elements);
+  CHECK(arrival.bytes == 2 * mapped_elements);
   CHECK(node.local().traffic.same_host_pulls == 1);
   const auto landed = node.landed();
   CHECK(landed[15] == 0.0F);
   CHECK(landed[16] == 1.0F);
-  CHECK(landed[16 + elements / 2 - 1] == 1.0F);
-  CHECK(landed[16 + elements / 2] == 0.0F);
+  CHECK(landed[16 + mapped_elements / 2 - 1] == 1.0F);
+  CHECK(landed[16 + mapped_elements / 2] == 0.0F);
 }
 
 TEST_CASE("nothing is handed over when either side has it off, or cannot share its memory") {
   ServerOptions server;
   bool client = true;
-  BufferAllocator allocate = shared;
+  BufferAllocator allocate = AlignedBuffer::shared;
   SUBCASE("the server has it off") {
     server.same_host = false;
   }
@@ -146,7 +143,7 @@ TEST_CASE("nothing is handed over when either side has it off, or cannot share i
 }
 
 TEST_CASE("an observer is offered nothing") {
-  ServedNode served(16, {}, shared);
+  ServedNode served(16, {}, AlignedBuffer::shared);
   CHECK_FALSE(test::offer_of(served.port(), test::sound_hello()).empty());
   wire::Hello observer;
   observer.role = wire::Role::observer;
@@ -158,7 +155,7 @@ TEST_CASE("the memory of a peer that has gone is let go at once, and taken again
   ServerOptions options;
   options.port = net::free_ports(1)[0];
   std::optional<ServedNode> served;
-  served.emplace(16, options, shared);
+  served.emplace(16, options, AlignedBuffer::shared);
   PullingNode node(at(options.port));
   REQUIRE(node.pull().outcome == Outcome::mixed);
   REQUIRE(served->publish(2.0F));
@@ -168,7 +165,7 @@ TEST_CASE("the memory of a peer that has gone is let go at once, and taken again
   CHECK(test::eventually([] { return reader_mappings() == 0; }));
   CHECK(node.pull().outcome == Outcome::unreachable);
 
-  served.emplace(16, options, shared);
+  served.emplace(16, options, AlignedBuffer::shared);
   REQUIRE(served->publish(3.0F));
   REQUIRE(served->publish(4.0F));
   const bool mixed = test::eventually([&] { return node.pull().outcome == Outcome::mixed; });
@@ -178,7 +175,7 @@ TEST_CASE("the memory of a peer that has gone is let go at once, and taken again
 }
 
 TEST_CASE("a node that stops pulling lets the memory of its peers go") {
-  ServedNode served(16, {}, shared);
+  ServedNode served(16, {}, AlignedBuffer::shared);
   {
     PullingNode node(at(served.port()));
     REQUIRE(node.pull().outcome == Outcome::mixed);
@@ -225,7 +222,7 @@ TEST_CASE("a text that names no socket of this namespace is no offer") {
 namespace dpwa {
 namespace {
 
-constexpr std::size_t elements = 300'001;  // three chunks of 512 KiB, the last one short
+constexpr std::size_t mapped_elements = 300'001;  // three chunks of 512 KiB, the last one short
 constexpr Codec all[] = {Codec::raw, Codec::fp16, Codec::bf16, Codec::int8};
 
 // Publishes values of many magnitudes.
@@ -234,7 +231,7 @@ void publish_noise(SnapshotStore& store, std::uint64_t seed, std::uint64_t versi
   REQUIRE(writer);
   auto* values = reinterpret_cast<float*>(writer->bytes().data());
   Random random(seed);
-  for (std::size_t i = 0; i < elements; ++i)
+  for (std::size_t i = 0; i < mapped_elements; ++i)
     values[i] = static_cast<float>(random.normal(0, 1) * (i % 100 == 0 ? 1e-7 : 1 + i % 7));
   Progress progress;
   progress.version = version;
@@ -257,7 +254,7 @@ struct Landed {
 };
 
 Landed pull(std::uint16_t port, bool same_host, Codec codec, const PullSpec& spec) {
-  PullingNode node({{"w1", {"127.0.0.1"}, port}}, elements, 1, same_host);
+  PullingNode node({{"w1", {"127.0.0.1"}, port}}, mapped_elements, 1, same_host);
   publish_noise(node.local().store, 2, 2);
   node.local().codec = codec;
   Landed landed{node.pull(spec), {}};
@@ -272,7 +269,7 @@ Landed pull(std::uint16_t port, bool same_host, Codec codec, const PullSpec& spe
 }  // namespace
 
 TEST_CASE("parameters from a peer's memory land bit for bit as over TCP") {
-  ServedNode served(elements, {}, shared);
+  ServedNode served(mapped_elements, {}, AlignedBuffer::shared);
   publish_noise(served.local().store, 1, 2);
   PullSpec spec;
   spec.timeout = test::patience;
@@ -307,11 +304,11 @@ TEST_CASE("parameters from a peer's memory land bit for bit as over TCP") {
 }
 
 TEST_CASE("a full pull through memory brings every bit, whatever the encoding of the cluster") {
-  ServedNode served(elements, {}, shared);
+  ServedNode served(mapped_elements, {}, AlignedBuffer::shared);
   publish_noise(served.local().store, 1, 2);
   const PullSpec spec = test::full_pull(0, test::patience);
   const Landed raw = pull(served.port(), true, Codec::raw, spec);
-  CHECK(raw.arrival.bytes == 4 * elements);
+  CHECK(raw.arrival.bytes == 4 * mapped_elements);
   for (const Codec codec : all) CHECK((pull(served.port(), true, codec, spec) == raw));
 }
 

@@ -21,11 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 namespace asio = boost::asio;
 
-constexpr std::size_t elements = 1 << 18;  // 1 MiB: several pieces
-
-AlignedBuffer shared(std::size_t bytes) {
-  return AlignedBuffer::shared(bytes);
-}
+constexpr std::size_t torn_elements = 1 << 18;  // 1 MiB: several pieces
 
 AlignedBuffer plain(std::size_t bytes) {
   return AlignedBuffer(bytes);
@@ -36,7 +32,7 @@ class Reader {
  public:
   Reader(std::uint16_t port, Codec codec)
       : codec_(codec),
-        local_("test", "w2", 3, {"w1"}, test::vector_manifest(elements), 4096, plain),
+        local_("test", "w2", 3, {"w1"}, test::vector_manifest(torn_elements), 4096, plain),
         landing_(local_.manifest, plain),
         channel_(io_, local_, {"w1", {"127.0.0.1"}, port}, staging_, true) {
     local_.store.publish(*local_.store.begin(), test::sound_progress());
@@ -61,7 +57,7 @@ class Reader {
   }
   bool landed_whole() const {
     const auto bytes = landing_.bytes();
-    const std::span values(reinterpret_cast<const float*>(bytes.data()), elements);
+    const std::span values(reinterpret_cast<const float*>(bytes.data()), torn_elements);
     return std::ranges::all_of(values, [&](float value) { return value == values[0]; });
   }
 
@@ -97,7 +93,7 @@ TEST_CASE("a reader whose lease ends while it reads lands whole snapshots, or th
   }
   ServerOptions options;
   options.max_reply_time = 100s;
-  test::ServedNode node(elements, options, shared);
+  test::ServedNode node(torn_elements, options, AlignedBuffer::shared);
   std::atomic<bool> done{false};
   std::thread publisher([&] {
     for (float value = 2; !done; ++value) {
