@@ -6,8 +6,10 @@
 #   release   everything, optimised (default)
 #   install   without tests and benchmarks, for cmake --install build/install --prefix DIR
 #   core      without LibTorch
-#   asan      without LibTorch, under AddressSanitizer and UndefinedBehaviorSanitizer
+#   asan      without LibTorch, with the fuzzers, under AddressSanitizer and UndefinedBehaviorSanitizer
 #   tsan      without LibTorch, under ThreadSanitizer
+#
+# asan and tsan are compiled with clang, which is installed where there is none.
 #
 # Run scripts/setup.sh first: it selects the LibTorch that builds use. With DPWA_WERROR=1 in the environment warnings
 # are errors, from then on in that folder too; asan and tsan always have that.
@@ -16,6 +18,10 @@ set -euo pipefail
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
 # shellcheck source=lib/torch.sh
 source "$repository/scripts/lib/torch.sh"
+# shellcheck source=lib/system_packages.sh
+source "$repository/scripts/lib/system_packages.sh"
+# shellcheck source=lib/clang.sh
+source "$repository/scripts/lib/clang.sh"
 
 preset=release
 targets=()
@@ -50,7 +56,7 @@ configured_torch() { sed -n 's/^Torch_DIR:[A-Z]*=//p' "$cache"; }
 from_scratch() { rm -rf "$cache" "$folder/CMakeFiles" "$folder/build.ninja"; }
 
 configure() {
-  local options=()
+  local options=() clang
   if [[ -f $cache ]] && ! configured_here "$folder"; then
     say 'this checkout was copied or moved: configuring from scratch'
     from_scratch
@@ -65,6 +71,11 @@ configure() {
   fi
   [[ -z $torch_dir ]] || options=(-D "Torch_DIR=$torch_dir")
   [[ ${DPWA_WERROR:-} != 1 ]] || options+=(-D DPWA_WERROR=ON)
+  if [[ $preset == asan || $preset == tsan ]]; then
+    clang=$(ensure_clang) || return 1
+    [[ ! -f $cache ]] || grep -q "^CMAKE_CXX_COMPILER:.*/$clang\$" "$cache" || from_scratch
+    options+=(-D "CMAKE_CXX_COMPILER=$clang")
+  fi
   cd "$repository"  # where the presets are
   run_logged "configuring build/$preset" "configure-$preset" cmake --preset "$preset" "${options[@]}"
 }

@@ -44,7 +44,7 @@ class Test:
     programs: list[str] = field(default_factory=list)
 
     def has(self, path: str) -> bool:
-        return any(word.endswith("/" + path) for word in self.words)
+        return any(word.endswith(("/" + path, "=*" + path)) for word in self.words)
 
 
 @dataclass

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the fuzzers of test/fuzz with clang's libFuzzer under AddressSanitizer and
+# Builds the fuzzers of test/fuzz in the preset "asan", with clang's libFuzzer under AddressSanitizer and
 # UndefinedBehaviorSanitizer, and runs each for a bounded time on its checked-in corpus. Ends with a
 # table of executions; an input that breaks a fuzzer is kept in build/fuzz/findings, and the exit
 # code is 1. The corpus of a target is test/fuzz/corpus/TARGET.tar, and the files of
@@ -15,10 +15,6 @@
 set -euo pipefail
 # shellcheck source=lib/common.sh
 source "$(dirname -- "${BASH_SOURCE[0]}")/lib/common.sh"
-# shellcheck source=lib/system_packages.sh
-source "$repository/scripts/lib/system_packages.sh"
-# shellcheck source=lib/clang.sh
-source "$repository/scripts/lib/clang.sh"
 # shellcheck source=lib/corpus.sh
 source "$repository/scripts/lib/corpus.sh"
 
@@ -41,42 +37,18 @@ done
 [[ $jobs =~ ^[1-9][0-9]*$ ]] || usage_error "--jobs takes a whole number above 0, not '$jobs'"
 ((${#targets[@]} > 0)) || targets=("${all[@]}")
 
-# has_libfuzzer COMPILER
-has_libfuzzer() {
-  echo 'int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
-    "$1" -x c - -fsanitize=fuzzer,address -o /dev/null 2>/dev/null
-}
-
-install_clang() {
-  local version
-  for version in "${clang_versions[@]}"; do
-    [[ -n $(candidate_version "clang-$version") ]] || continue
-    run_logged 'apt-get update' apt-update as_root apt-get update
-    run_logged "installing clang $version" install-clang apt_install "clang-$version" "libclang-rt-$version-dev"
-    return
-  done
-  die 'found no clang of version 16 or later; install one with its compiler-rt'
-}
-
 "$repository/scripts/setup.sh"
-find_clang has_libfuzzer >/dev/null || install_clang
-compiler=$(find_clang has_libfuzzer) || die 'clang with libFuzzer does not work here'
+build_options=()
+for target in "${targets[@]}"; do build_options+=(--target "dpwa_fuzz_$target"); done
+"$repository/scripts/build.sh" asan "${build_options[@]}"
+programs=$repository/build/asan/fuzz
 
 folder=$repository/build/fuzz
-heading "fuzz: $compiler, ${#targets[@]} target(s), $seconds s each"
-{ [[ -f $folder/build.ninja ]] && configured_here "$folder"; } ||
-  rm -rf "$folder/CMakeCache.txt" "$folder/CMakeFiles" "$folder/build.ninja"
-{ [[ -f $folder/build.ninja ]] && grep -q '^DPWA_WERROR:[A-Z]*=ON$' "$folder/CMakeCache.txt"; } ||
-  run_logged 'configuring build/fuzz' configure-fuzz cmake -S "$repository" -B "$folder" -G Ninja \
-    -D CMAKE_BUILD_TYPE=RelWithDebInfo -D "CMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1" \
-    -D "CMAKE_CXX_COMPILER=$compiler" -D DPWA_FUZZ=ON -D DPWA_TORCH=OFF -D DPWA_SANITIZE=address \
-    -D CMAKE_UNITY_BUILD=ON -D DPWA_WERROR=ON
-run_logged 'building the fuzzers' build-fuzz cmake --build "$folder" --target "${targets[@]/#/dpwa_fuzz_}"
-
+heading "fuzz: ${#targets[@]} target(s), $seconds s each"
 findings=$folder/findings
 mkdir -p "$findings"
 
-corpora=$repository/test/fuzz/corpus  # checked in; the build unpacks its archives into fuzz/corpus
+corpora=$repository/test/fuzz/corpus  # checked in; the build unpacks its archives into $programs/corpus
 
 # fuzz TARGET: one bounded run; its last word is in TARGET.log.
 fuzz() {
@@ -84,7 +56,7 @@ fuzz() {
   mkdir -p "$found"
   if [[ -d $corpora/$1 ]]; then regressions=("$corpora/$1"); fi
   # A yaml-cpp exception allocates; its leaks are looked for at the end of the run only.
-  "$folder/fuzz/dpwa_fuzz_$1" "$found" "$folder/fuzz/corpus/$1" "${regressions[@]}" -max_total_time="$seconds" \
+  "$programs/dpwa_fuzz_$1" "$found" "$programs/corpus/$1" "${regressions[@]}" -max_total_time="$seconds" \
     -timeout=10 -rss_limit_mb=2048 -max_len=4096 -print_final_stats=1 -artifact_prefix="$findings/$1-" \
     >"$folder/$1.log" 2>&1
 }
@@ -94,7 +66,7 @@ grow() {
   local whole=$folder/grown/$1 input
   unpack_corpus "$corpora/$1.tar" "$whole"
   if [[ -d $corpora/$1 ]]; then cp -- "$corpora/$1"/* "$whole"; fi
-  "$folder/fuzz/dpwa_fuzz_$1" -merge=1 -max_len=600 "$whole" "$folder/corpus/$1" >"$folder/$1-merge.log" 2>&1
+  "$programs/dpwa_fuzz_$1" -merge=1 -max_len=600 "$whole" "$folder/corpus/$1" >"$folder/$1-merge.log" 2>&1
   for input in "$corpora/$1"/*; do rm -f -- "$whole/${input##*/}"; done
   pack_corpus "$whole" "$corpora/$1.tar"
 }

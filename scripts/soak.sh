@@ -35,7 +35,7 @@ until=$((SECONDS + 60 * minutes))
 soak() {
   local first=$1 done=0 failed=0 report
   while ((SECONDS < until)); do
-    if report=$(DPWA_WORLD_SEED=$first DPWA_WORLD_SEEDS=$seeds "$program" --no-version --source-file='*/test/world/*' 2>&1); then
+    if report=$(DPWA_WORLD_SEED=$first DPWA_WORLD_SEEDS=$seeds "$program" --no-version --source-file='*test/world/*' 2>&1); then
       done=$((done + seeds))
       ((SECONDS % 30 >= 10)) || say "$done schedules, up to seed $((first + seeds - 1))"
     else

@@ -9,7 +9,7 @@ BUILD = Build(
     objects={"a.o": {"dpwa/rules/a.cpp", "dpwa/rules/a.h"}, "a_test.o": {"test/a_test.cpp", "dpwa/rules/a.h"},
              "b_test.o": {"test/b_test.cpp"}, "main.o": {"dpwa/main.cpp", "dpwa/rules/a.h"}},
     linked={"test/unit": {"a.o", "a_test.o", "b_test.o"}, "test/other": {"b_test.o"}, "bin/dpwa": {"main.o"}})
-UNIT = Test(["/build/test/unit", "--source-file=*/test/a_test.cpp"], ["unit"], ["test/unit"])
+UNIT = Test(["/build/test/unit", "--source-file=*test/a_test.cpp"], ["unit"], ["test/unit"])
 OTHER = Test(["/build/test/other", "--test-case=x"], ["process"], ["test/other"])
 SCRIPT = Test(["python3", f"{REPOSITORY}/test/scripts/x_test.py"], ["scripts"], ["bin/dpwa"])
 FAULTS = Test(["python3", f"{REPOSITORY}/test/faults/campaign.py"], ["faults"])

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/support/sanitized.h"
 #include "test/world/gossip_cluster.h"
 
 namespace dpwa::world::testing {
@@ -344,7 +345,8 @@ TEST_CASE("one peer that answers just before the deadline does not slow the othe
   CHECK(blends(Behaviour::late) > 0.85 * blends(Behaviour::serving));
 }
 
-TEST_CASE("one that answers just before the deadline is known for it within two seconds") {
+TEST_CASE("one that answers just before the deadline is known for it within two seconds" *
+          doctest::skip(test::sanitized)) {
   // Over runs with other seeds: in 15 of 1,000 the first two seconds alone bring less than 0.4.
   double late_at_first = 0;
   double serving_at_first = 0;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "dpwa/base/random.h"
+#include "test/support/sanitized.h"
 #include "test/world/gossip_cluster.h"
 
 namespace dpwa::world::testing {
@@ -163,6 +164,8 @@ void check_common_start(const StartingCluster& cluster, Duration latest, double 
   }
 }
 
+constexpr int fewer = test::sanitized ? 10 : 1;  // runs
+
 TEST_CASE("nodes that arrive together begin from the first one's weights without the wait") {
   for (std::size_t n = 2; n <= 32; ++n) {
     CAPTURE(n);
@@ -176,7 +179,7 @@ TEST_CASE("nodes that arrive together begin from the first one's weights without
 
 TEST_CASE("nodes that arrive within half of the wait all begin at the initial weights") {
   Random random(5);
-  for (int run = 0; run < 200; ++run) {
+  for (int run = 0; run < 200 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(2 + random.below(15));
     for (StartingNode& node : nodes) node.arrives = random_time(random, 4500ms);
@@ -191,7 +194,7 @@ TEST_CASE("nodes that arrive within half of the wait all begin at the initial we
 
 TEST_CASE("a node that never appears holds the others until the wait, and they begin alike") {
   Random random(6);
-  for (int run = 0; run < 100; ++run) {
+  for (int run = 0; run < 100 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(3 + random.below(10));
     for (StartingNode& node : nodes) node.arrives = random_time(random, 300ms);
@@ -220,7 +223,7 @@ TEST_CASE("a first node that joins for ever delays no node beyond the wait") {
 
 TEST_CASE("resumed nodes at different clocks all begin at the highest one") {
   Random random(7);
-  for (int run = 0; run < 100; ++run) {
+  for (int run = 0; run < 100 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(2 + random.below(10));
     for (StartingNode& node : nodes) {
@@ -240,7 +243,7 @@ TEST_CASE("resumed nodes at different clocks all begin at the highest one") {
 TEST_CASE(
     "most nodes of a file come back with checkpoints and keep them beside new ones that train") {
   Random random(11);
-  for (int run = 0; run < 50; ++run) {
+  for (int run = 0; run < 50 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(6);
     for (std::size_t i = 2; i < nodes.size(); ++i) {
@@ -259,7 +262,7 @@ TEST_CASE(
 TEST_CASE("any subset of nodes in any order of arrival ends with one lineage") {
   Random random(1);
   int several = 0;  // brought weights at once, of which one kind was taken
-  for (int run = 0; run < 300; ++run) {
+  for (int run = 0; run < 300 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(2 + random.below(31));
     bool some = false;
@@ -302,7 +305,7 @@ TEST_CASE("a late first node takes the weights of the running cluster") {
 
 TEST_CASE("when nodes die while the cluster starts, the living end with one lineage") {
   Random random(2);
-  for (int run = 0; run < 300; ++run) {
+  for (int run = 0; run < 300 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(3 + random.below(14));
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -320,7 +323,7 @@ TEST_CASE("when nodes die while the cluster starts, the living end with one line
 
 TEST_CASE("resumed nodes keep their lineage, and new ones among them take it") {
   Random random(3);
-  for (int run = 0; run < 200; ++run) {
+  for (int run = 0; run < 200 / fewer; ++run) {
     CAPTURE(run);
     std::vector<StartingNode> nodes(2 + random.below(15));
     const bool some_are_new = random.bernoulli(0.5);
