@@ -4,6 +4,7 @@ core, and events are over when the test says so."""
 from __future__ import annotations
 
 import sys
+import threading
 import unittest
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nodes import InFolder, all_at_once, cluster
+from nodes import PATIENCE, InFolder, all_at_once, cluster
 
 import dpwa
 import numpy as np
@@ -97,32 +98,35 @@ def net(seed: int) -> Any:
     return Net()
 
 
-def train(file: str, name: str, seed: int, steps: int) -> tuple[Any, list[Any], Any]:
-    model = net(seed).to(memory_format=torch.channels_last)
-    node = dpwa.attach(model, file, name)
-    optimizer = torch.optim.SGD(model.parameters(), 0.05)
-    reports = []
-    with node:
-        for step in range(steps):
-            torch.manual_seed(100 * seed + step)
-            loss = model(torch.randn(4, 3, 6, 6)).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            reports.append(node.step(optimizer, loss))
-    return model, reports, node.finish()
-
-
 class Device(InFolder):
-    def test_two_models_on_devices_train_and_end_alike(self) -> None:
+    def test_two_models_on_devices_blend_and_end_alike(self) -> None:
         file = cluster(self.folder, 2, PATIENT)
+        models = [net(seed).to(memory_format=torch.channels_last) for seed in (1, 2)]
+        together = threading.Barrier(2)
+        blends = [0, 0]
+
+        def run(rank: int) -> Any:
+            model = models[rank]
+            node = dpwa.attach(model, file, f"w{rank + 1}")
+            optimizer = torch.optim.SGD(model.parameters(), 0.05)
+            done = False
+            with node:
+                while not done:
+                    loss = model(torch.randn(4, 3, 6, 6)).square().mean()
+                    optimizer.zero_grad()
+                    loss.backward()
+                    blends[rank] += node.step(optimizer, loss).outcome == "mixed"
+                    together.wait(PATIENCE)  # both have stepped
+                    done = all(blends)
+                    together.wait(PATIENCE)  # and both have looked at the blends
+            return node.finish()
+
         with on_a_device():
-            (one, reports, ended), (other, _, _) = all_at_once(lambda: train(file, "w1", 1, 6),
-                                                               lambda: train(file, "w2", 2, 6))  # fmt: skip
+            ended, _ = all_at_once(lambda: run(0), lambda: run(1))
         self.assertEqual((ended.averaged, ended.participants), (True, 2))
-        for (name, mine), its in zip(one.state_dict().items(), other.state_dict().values()):
+        for (name, mine), its in zip(models[0].state_dict().items(), models[1].state_dict().values()):
             self.assertTrue(torch.equal(mine, its), name)
-        self.assertTrue(one.conv.weight.is_contiguous(memory_format=torch.channels_last))
-        self.assertIn("mixed", [report.outcome for report in reports])
+        self.assertTrue(models[0].conv.weight.is_contiguous(memory_format=torch.channels_last))
 
     def test_a_model_on_a_device_and_one_on_the_host_are_one_model(self) -> None:
         file = cluster(self.folder, 2, PATIENT)
