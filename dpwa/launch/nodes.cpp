@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "dpwa/config/node_threads.h"
 #include "dpwa/config/nodes.h"
 #include "dpwa/config/resolve.h"
 #include "dpwa/config/text.h"
@@ -137,6 +138,12 @@ std::string name_in_file(const Config& config, const LaunchPlace& place) {
                     "which the launcher does not overrule");
   }
   return config.nodes[static_cast<std::size_t>(place.rank)].name;
+}
+
+int local_rank(const Config& config, const std::optional<LaunchPlace>& place) {
+  const bool counted_by_launcher = place && (config.self_added || config.nodes.size() == 1 ||
+                                             std::cmp_equal(config.self_index(), place->rank));
+  return counted_by_launcher ? place->local_rank : static_cast<int>(place_on_own_host(config));
 }
 
 }  // namespace dpwa::launch

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "dpwa/config/config.h"
-#include "dpwa/config/node_threads.h"
+#include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 
 namespace dpwa::train {
@@ -34,8 +34,7 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option, const
         " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
   if (choice.index >= 0) return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)};
   const auto place = launch::find_place(launch::launcher_environment());
-  const int local_rank = place ? place->local_rank : static_cast<int>(place_on_own_host(config));
-  const int index = own_gpu(local_rank, count);
+  const int index = own_gpu(launch::local_rank(config, place), count);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

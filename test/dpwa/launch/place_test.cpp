@@ -494,4 +494,23 @@ TEST_CASE("ranks count the nodes of a file that lists them") {
   CHECK(name_in_file(config, place) == "w1");
 }
 
+TEST_CASE(
+    "a process has the number that its launcher gave it, and one of a script that of the file") {
+  Config config = parse_cluster(
+      "nodes: [{name: a, port: 1}, {name: b, port: 2}, {name: c, port: 3}]\n", "cluster.yaml");
+  for (NodeEntry& node : config.nodes) node.addresses = {"127.0.0.1"};
+  LaunchPlace place;
+  place.rank = 2;
+  place.local_rank = 1;
+  config.self = "c";
+  CHECK(local_rank(config, place) == 1);
+  CHECK(local_rank(config, std::nullopt) == 2);
+  config.self = "b";  // every process of the script was given the variables of rank 2
+  CHECK(local_rank(config, place) == 1);
+  config.self = "a";
+  CHECK(local_rank(config, place) == 0);
+  config.nodes = {config.nodes[0]};  // as one that joins
+  CHECK(local_rank(config, place) == 1);
+}
+
 }  // namespace dpwa::launch
