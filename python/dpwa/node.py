@@ -33,12 +33,14 @@ def number(loss: Any) -> float:
     return float(loss.item() if hasattr(loss, "item") else loss)
 
 
-def leave_behind(core: Any, hooks: list[Any]) -> None:
+def leave_behind(core: Any, hooks: list[Any], passes: DevicePasses | None) -> None:
     """Of a node that the program has dropped while it ran."""
     for hook in hooks:
         hook.remove()
     with contextlib.suppress(_core.Error):  # as in a process that was forked
         core.leave()
+        if passes:
+            passes.synchronize()  # the core frees the memory of copies that are under way
 
 
 class Node:
@@ -128,7 +130,7 @@ class Node:
         if before := STARTED.get(key):  # as of a cell of a notebook that runs twice
             before.leave()
         STARTED[key] = self
-        self._dropped = weakref.finalize(self, leave_behind, self._core, self._hooks)
+        self._dropped = weakref.finalize(self, leave_behind, self._core, self._hooks, self._passes)
         self._dropped.atexit = False
         self._take_in()
         self._phase = "between steps"

@@ -3,6 +3,7 @@ core, and events are over when the test says so."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import unittest
@@ -203,6 +204,16 @@ class Device(InFolder):
         self.assertEqual(streams.log, ["out behind training", "wait for out"])
         passes.note_loss(None)
         self.assertTrue(np.isnan(passes.loss(3)))
+
+    def test_memory_of_a_node_that_was_dropped_is_freed_behind_its_copies(self) -> None:
+        streams = Streams()
+        with on_a_device(streams):
+            node = dpwa.attach(nn.Linear(2, 2), cluster(self.folder, 1, "gossip: {start_wait_ms: 0}"), "w1")
+            node.start()
+            streams.log.clear()
+            del node
+            gc.collect()
+        self.assertEqual(streams.log[-1:], ["synchronize"])
 
     def test_what_a_device_cannot_do_is_one_line(self) -> None:
         with on_a_device():
