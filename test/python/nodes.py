@@ -93,11 +93,11 @@ class InFolder(unittest.TestCase):
 
 
 class WithServers(InFolder):
-    def start(self, nodes: int, keys: str, servers: int = 1) -> str:
-        """A cluster file with running servers. `keys`: of kvstore."""
+    def start(self, nodes: int, keys: str, *more: str, servers: int = 1) -> str:
+        """A cluster file with running servers. `keys`: of kvstore. `more`: lines of the file."""
         listed = ", ".join(f"{{name: s{rank + 1}, host: 127.0.0.1, port: {port}}}"
                            for rank, port in enumerate(free_ports(servers)))  # fmt: skip
         file = cluster(self.folder, nodes, "backend: kvstore", f"kvstore: {{{keys}, start_wait_ms: {PATIENCE:.0f}s, "
-                       f"servers: [{listed}]}}")  # fmt: skip
+                       f"servers: [{listed}]}}", *more)  # fmt: skip
         self.servers = [self.run_process("kvserver", file, f"s{rank + 1}") for rank in range(servers)]
         return file
