@@ -84,6 +84,8 @@ class Plan:
         command = [self.bench, "step", "--parameters", parameters, "--tensors", str(tensors)]
         if (parameters, tensors) == ("100k", 100):
             command.append("--attached")
+        if tensors == 100 and parameters in ("100k", "10M") and self.torch_python:
+            command += ["--in-python", "--torch-python", self.torch_python]
         seconds = f"{2 * float(self.seconds):g}" if parameters == "100M" else self.seconds
         return Measurement(f"step {parameters} in {tensors} tensors", [*command, "--seconds", seconds, "--json"])
 

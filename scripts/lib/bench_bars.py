@@ -135,6 +135,18 @@ def attached_step(results: Results) -> float | None:
     return max((one["beyond_embedded_us"] for one in groups if "beyond_embedded_us" in one), default=None)
 
 
+def in_python(key: str, parameters: int) -> Callable[[Results], float | None]:
+    """Of a step in Python: the worse of those with a pull and those without."""
+
+    def worse(results: Results) -> float | None:
+        step = results.first(kind="step", parameters=parameters, tensors=100)
+        groups = step.get("in_python", {}).values() if step else ()
+        found = [one[key]["median"] if key == "step_us" else one[key] for one in groups if key in one]
+        return max(found, default=None)
+
+    return worse
+
+
 def longest_wait(results: Results) -> float | None:
     return max((one["waited_us_max"] for one in results.select(kind="step")), default=None)
 
@@ -220,6 +232,8 @@ BARS = (
     Bar("step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)", 0.90, step_of_hand_written),
     Bar("step with a pull, 100 k parameters in 100 tensors", 100.0, small_step, False, " µs"),
     Bar("step of an attached trainer, 100 k parameters, beyond embedded", 100.0, attached_step, False, " µs"),
+    Bar("step in Python, 100 k parameters in 100 tensors", 150.0, in_python("step_us", 100_000), False, " µs"),
+    Bar("step in Python, 10 M parameters: times the step in C++", 1.10, in_python("times_embedded", 10_000_000), False),
     Bar("longest wait of a step for the network", 0.0, longest_wait, False, " µs"),
     Bar("pull of 200 bytes: times the latency of bare sockets", 1.5, small_pull, False),
     Bar("collective: step, of DistributedDataParallel's (the worst)", 1.0, collective_step, False),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from lib import bench_train
 from lib.bench_cluster import NodeSettings, cluster_text, node_file, node_name
-from lib.bench_options import SECONDS, WrongUsage, add_choice, count, within
-from lib.bench_processes import Group, Json, Process, closing, cores, machine_settings, program, require_memory, say
+from lib.bench_options import SECONDS, Failure, WrongUsage, add_choice, count, within
+from lib.bench_processes import ROOT, Group, Json, Process, closing, cores, machine_settings, program, require_memory, say
 from lib.bench_results import time_text
 from lib.bench_statistics import NoiseWatch, median, quantiles, range_of, spread_of
 from lib.bench_windows import add_common, latency_text, print_result
@@ -20,6 +20,7 @@ HELP = "What adapter->step adds to a training step, beside a hand-written loop (
 WINDOWS = 5
 WARM_UP = 3  # steps
 LEAST_ARRIVALS = 10
+OTHERS = {"attached": "with a node process, ", "in_python": "in Python, "}
 PASSES = ("copy", "copy_and_blend", "blend_and_copy")
 
 
@@ -64,7 +65,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--attached", action="store_true",
                         help="Also, step by step in turn, a trainer that is attached to a node process")  # fmt: skip
     bench_train.add_model(parser)
-    parser.add_argument("--torch-python", help="A Python that has torch, for DistributedDataParallel")
+    parser.add_argument("--in-python", action="store_true",
+                        help="Also, second by second in turn, a trainer in Python; from a checkout, with --torch-python")
+    parser.add_argument("--torch-python",
+                        help="A Python that has torch, for DistributedDataParallel and for --in-python")  # fmt: skip
     bench_train.add_device(parser)
     add_common(parser, SECONDS)
 
@@ -99,25 +103,27 @@ def groups_of(steps: list[Step]) -> Json:
     return {"arrived": group_of(steps, True), "not_arrived": group_of(steps, False)}
 
 
-def attached_of(steps: list[Step], embedded: Json) -> Json:
-    """What the same step takes with a node process, and how much longer that is."""
-    attached = groups_of(steps)
-    for key, group in attached.items():
+def compared(steps: list[Step], embedded: Json) -> Json:
+    """What the same step takes with a node process, or in Python, and how much longer that is."""
+    found = groups_of(steps)
+    for key, group in found.items():
         if "step_us" in group and "step_us" in embedded[key]:
-            group["beyond_embedded_us"] = group["step_us"]["median"] - embedded[key]["step_us"]["median"]
-    return attached
+            own, other = group["step_us"]["median"], embedded[key]["step_us"]["median"]
+            group |= {"beyond_embedded_us": own - other, "times_embedded": own / other}
+    return found
 
 
-def figures_of(steps: list[list[Step]], hand: Hand, threads: list[int]) -> Json:
-    """`steps`: of each trainer; the second is an attached one."""
-    ours = steps[0]
+def figures_of(steps: dict[str, list[Step]], hand: Hand, threads: list[int]) -> Json:
+    """`steps`: of the "embedded" trainer, and maybe of an "attached" one and one "in_python"."""
+    ours = steps["embedded"]
     found = groups_of(ours)
     found["hand_written"] = [
         {"threads": count, **{f"{name}_us": quantiles(times[name]) for name in PASSES}}
         for count, times in zip(threads, hand)
     ]
-    if len(steps) > 1:
-        found["attached"] = attached_of(steps[1], found)
+    for key in OTHERS:
+        if key in steps:
+            found[key] = compared(steps[key], found)
     ratios = {
         "ratio_to_hand_written": ("arrived", "copy_and_blend"),
         "ratio_to_one_pass": ("arrived", "blend_and_copy"),
@@ -134,25 +140,27 @@ def figures_of(steps: list[list[Step]], hand: Hand, threads: list[int]) -> Json:
     return found
 
 
-def run_steps(trainer: Process, seconds: float) -> tuple[list[list[Step]], Hand]:
-    trainer.ask({"do": "steps", "count": WARM_UP})
-    steps: list[list[Step]] = []
+def run_steps(trainers: list[tuple[Process, tuple[str, ...]]], seconds: float) -> tuple[dict[str, list[Step]], Hand]:
+    """Of processes that take turns, with the names of their trainers."""
+    for process, _ in trainers:
+        process.ask({"do": "steps", "count": WARM_UP})
+    steps: dict[str, list[Step]] = {name: [] for _, names in trainers for name in names}
     hand: Hand = []
     began = time.monotonic()
     while True:
-        answer = trainer.ask({"do": "steps", "seconds": min(seconds, 1)})
-        steps = steps or [[] for _ in answer["steps"]]
-        hand = hand or [{name: [] for name in PASSES} for _ in answer["hand"]]
-        for every, more in zip(steps, answer["steps"]):
-            every += [Step.of(raw) for raw in more]
-        for times, more in zip(hand, answer["hand"]):
-            for name, column in zip(PASSES, zip(*more)):
-                times[name] += [ns / 1000 for ns in column]
-        say(f"   {len(steps[0])} steps")
+        for process, names in trainers:
+            answer = process.ask({"do": "steps", "seconds": min(seconds, 1)})
+            for name, more in zip(names, answer["steps"]):
+                steps[name] += [Step.of(raw) for raw in more]
+            hand = hand or [{name: [] for name in PASSES} for _ in answer["hand"]]
+            for times, more in zip(hand, answer["hand"]):
+                for name, column in zip(PASSES, zip(*more)):
+                    times[name] += [ns / 1000 for ns in column]
+        say(f"   {len(steps['embedded'])} steps")
         # A machine on which pulls hardly ever arrive must not hold this up for ever.
-        enough = min(sum(step.arrived for step in every) for every in steps) >= LEAST_ARRIVALS
+        enough = min(sum(step.arrived for step in every) for every in steps.values()) >= LEAST_ARRIVALS
         elapsed = time.monotonic() - began
-        if elapsed >= seconds and (enough or elapsed >= 4 * seconds):
+        if elapsed >= seconds * len(trainers) and (enough or elapsed >= 4 * seconds * len(trainers)):
             return steps, hand
 
 
@@ -167,8 +175,8 @@ def lines_of(document: Json) -> list[str]:
     lines = []
     for key, words in (("arrived", "a pull had arrived: "), ("not_arrived", "none had arrived: ")):
         lines += group_lines(document[key], words)
-        if "attached" in document:
-            lines += group_lines(document["attached"][key], f"with a node process, {words}")
+        for other, where in OTHERS.items():
+            lines += group_lines(document[other][key], where + words) if other in document else []
     for hand in document["hand_written"]:
         lines.append(f"by hand, {hand['threads']} thread(s)")
         for name, words in zip(PASSES, ("copy", "copy, then blend", "both in one pass")):
@@ -187,10 +195,12 @@ def run(options: argparse.Namespace) -> int:
         return bench_train.run(options, bench_train.Roles("gossip", text, options.nodes, peers))
     if options.tensors > options.parameters:
         raise WrongUsage("--tensors: more tensors than parameters")
+    if options.in_python and not options.torch_python:
+        raise WrongUsage("--in-python: needs --torch-python")
     tool = program("dpwa-measure-step")
-    trainers = [False, True] if options.attached else [False]  # whether attached
+    trainers = ["embedded", *(["attached"] if options.attached else []), *(["in_python"] if options.in_python else [])]
     # Copies of the model: the adapter's flat memory, three snapshots, the landing, five by hand for each of two thread
-    # counts; and four a peer. With a node process, another node with peers.
+    # counts; and four a peer. With a node process, or in Python, another node with peers.
     require_memory(4 * options.parameters * (10 + len(trainers) * (6 + 4 * options.peers)))
     threads = options.threads or cores()
     hand_threads = sorted({1, threads})
@@ -200,31 +210,44 @@ def run(options: argparse.Namespace) -> int:
     say(f"{words}, {time_text(compute_us)} of computing a step")
     tensors = tensor_sizes(options.parameters, options.tensors)
     with contextlib.ExitStack() as stack:
-        files, used = [], []
-        for attached in trainers:
-            settings = NodeSettings(transport=options.transport, daemon=attached)
-            files.append(stack.enter_context(node_file(settings, free_ports(1 + options.peers))))
-            if attached:  # the network side of its w1
-                node = Process([program("dpwa"), "node", "--config", files[-1], "--name", node_name(0)])
+        files, used = {}, []
+        for trainer in trainers:
+            settings = NodeSettings(transport=options.transport, daemon=trainer == "attached")
+            file = files[trainer] = stack.enter_context(node_file(settings, free_ports(1 + options.peers)))
+            if trainer == "attached":  # the network side of its w1
+                node = Process([program("dpwa"), "node", "--config", file, "--name", node_name(0)])
                 stack.enter_context(closing(node))
                 used.append(node.cpu_s)
-            group = peers_of(files[-1], tensors, options.peers)
+            group = peers_of(file, tensors, options.peers)
             stack.enter_context(closing(group))
             used.append(group.cpu_s)
-        job: Json = {"kind": "step", "name": node_name(0), "configs": files, "tensors": tensors, "threads": threads}
-        trainer = Process([tool], {**job, "hand_threads": hand_threads, "compute_ns": round(1000 * compute_us)})
-        stack.enter_context(closing(trainer))
-        facts = trainer.receive()
+        job: Json = {"name": node_name(0), "tensors": tensors, "threads": threads, "compute_ns": round(1000 * compute_us)}
+        in_one = tuple(name for name in trainers if name != "in_python")
+        more = {"kind": "step", "configs": [files[name] for name in in_one], "hand_threads": hand_threads}
+        processes = [(Process([tool], {**job, **more}), in_one)]
+        if options.in_python:
+            command = [options.torch_python, ROOT / "bench/step/python_trainer.py"]
+            processes.append((Process(command, {**job, "config": files["in_python"]}), ("in_python",)))
+        for process, _ in processes:
+            stack.enter_context(closing(process))
+        facts = processes[0][0].receive()
+        if options.in_python:
+            try:
+                processes[1][0].receive()
+            except Failure as error:  # the rest is measured all the same
+                say(f"   in Python: {error}")
+                del processes[1]
+        used += [process.cpu_s for process, _ in processes]
         watch = NoiseWatch()
-        used.append(trainer.cpu_s)
         watch.also_used(-sum(cpu_s() for cpu_s in used))
-        steps, hand = run_steps(trainer, options.seconds)
+        steps, hand = run_steps(processes, options.seconds)
         watch.also_used(sum(cpu_s() for cpu_s in used))
         # The work of the hand-written copy is the same throughout.
         noise = watch.judge(spread_of(range_over_time(hand[0]["copy"])))
-        trainer.await_end()
+        for process, _ in processes:
+            process.await_end()
     head = {"kind": "step", "parameters": options.parameters, "tensors": options.tensors}
     head |= {"bytes": 4 * options.parameters, "nodes": options.peers + 1, "transport": options.transport}
-    head |= {"threads": threads, "compute_us": compute_us, "steps": len(steps[0])}
+    head |= {"threads": threads, "compute_us": compute_us, "steps": len(steps["embedded"])}
     document = {**head, **figures_of(steps, hand, hand_threads), "noise": noise, "settings": machine_settings(facts)}
     return print_result(document, options.json, lines_of)

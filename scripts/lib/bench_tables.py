@@ -191,9 +191,10 @@ def steps(results: Results) -> list[str]:
         ratios = [number(one[key]) for key in ("ratio_to_hand_written", "ratio_to_one_pass", "publish_ratio_to_copy")]
         cells = [both(one[group].get("step_us")) for group in ("arrived", "not_arrived")]
         rows.append([f"{one['parameters']:,}", str(one["tensors"]), *cells, *ratios, longest])
-        if "attached" in one:
-            cells = [both(one["attached"][group].get("step_us")) for group in ("arrived", "not_arrived")]
-            rows.append([f"{one['parameters']:,}", f"{one['tensors']}, attached", *cells, *["–"] * 4])
+        for key, words in (("attached", "attached"), ("in_python", "in Python")):
+            if key in one:
+                cells = [both(one[key][group].get("step_us")) for group in ("arrived", "not_arrived")]
+                rows.append([f"{one['parameters']:,}", f"{one['tensors']}, {words}", *cells, *["–"] * 4])
     header = ["parameters", "tensors", "with a pull", "without", "copy, then blend / step", "one pass / step"]
     return table([*header, "copy / step without", "longest wait"], rows)
 

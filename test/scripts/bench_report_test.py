@@ -132,6 +132,7 @@ MEMORY = "memory beyond parameters, snapshots and landing (the most)"
 FIREWALL = "statistics of the firewall, of a pull of 100 MB"
 LOOP = "step with a pull, ≥ 10 M parameters: hand-written loop / step (the worst)"
 SMALL_STEP = "step with a pull, 100 k parameters in 100 tensors"
+IN_PYTHON = ("step in Python, 100 k parameters in 100 tensors", "step in Python, 10 M parameters: times the step in C++")
 ATTACHED = "step of an attached trainer, 100 k parameters, beyond embedded"
 STEPS = "collective: step, of DistributedDataParallel's (the worst)"
 ENGINE = "collective: engine mpi, 100 MB, 4 nodes: times Gloo"
@@ -250,6 +251,16 @@ class Bars(unittest.TestCase):
         self.assertEqual(verdicts(one)[ATTACHED][1], MISSED)
         rows = bench_tables.steps(results(one))
         self.assertTrue(any("100, attached" in row and "120 µs" in row for row in rows), rows)
+
+    def test_a_step_in_python_is_judged_by_the_worse_of_its_groups(self) -> None:
+        small, large = step(100_000, 100, 50, 0.5), step(10_000_000, 100, 900, 0.95)
+        self.assertEqual([verdicts(small, large)[bar][1] for bar in IN_PYTHON], [NOT_MEASURED] * 2)
+        quantiles = {"step_us": {"median": 120.0, "p99": 200.0}, "times_embedded": 1.2}
+        small["in_python"] = large["in_python"] = {"arrived": {"steps": 0}, "not_arrived": quantiles}
+        judged = verdicts(small, large)
+        self.assertEqual([judged[bar] for bar in IN_PYTHON], [("120 µs", MET), ("1.200", MISSED)])
+        rows = bench_tables.steps(results(small))
+        self.assertTrue(any("100, in Python" in row and "120 µs" in row for row in rows), rows)
 
 
 def full() -> Results:

@@ -96,7 +96,7 @@ class Steps(unittest.TestCase):
         steps = [Step.of(raw) for raw in self.RAW]
         hand = [{"copy": [1.0], "copy_and_blend": [9.0], "blend_and_copy": [6.0]},
                 {"copy": [0.5], "copy_and_blend": [5.0], "blend_and_copy": [8.0]}]  # fmt: skip
-        figures = figures_of([steps], hand, [1, 2])
+        figures = figures_of({"embedded": steps}, hand, [1, 2])
         self.assertEqual((figures["arrived"]["steps"], figures["not_arrived"]["steps"]), (2, 1))
         self.assertEqual(figures["arrived"]["step_us"], {"median": 10, "p99": 20})
         self.assertEqual(figures["arrived"]["send_us"]["median"], 4)
@@ -106,12 +106,14 @@ class Steps(unittest.TestCase):
         self.assertEqual([one["threads"] for one in figures["hand_written"]], [1, 2])
         self.assertNotIn("attached", figures)
 
-    def test_an_attached_trainer_is_compared_with_the_embedded_one(self) -> None:
-        embedded, attached = ([Step.of(raw) for raw in raws] for raws in (self.RAW[:2], [[9000, 6000, True, 0, 1, 5]]))
+    def test_other_trainers_are_compared_with_the_embedded_one(self) -> None:
+        embedded, other = ([Step.of(raw) for raw in raws] for raws in (self.RAW[:2], [[9000, 6000, True, 0, 1, 5]]))
         hand = [{name: [1.0] for name in bench_step.PASSES}]
-        figures = figures_of([embedded, attached], hand, [1])
-        self.assertEqual(figures["attached"]["arrived"]["beyond_embedded_us"], 5)
-        self.assertEqual(figures["attached"]["not_arrived"], {"steps": 0})
+        for key in ("attached", "in_python"):
+            figures = figures_of({"embedded": embedded, key: other}, hand, [1])
+            self.assertEqual(figures[key]["arrived"]["beyond_embedded_us"], 5)
+            self.assertEqual(figures[key]["arrived"]["times_embedded"], 1.5)
+            self.assertEqual(figures[key]["not_arrived"], {"steps": 0})
 
     def test_the_range_over_time_is_that_of_parts_in_their_order(self) -> None:
         self.assertEqual(range_over_time([1, 1, 2, 2, 3, 3, 4, 4, 9, 9]), {"min": 1, "median": 3, "max": 9})
