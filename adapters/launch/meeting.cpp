@@ -16,7 +16,6 @@
 #include "dpwa/config/resolve.h"
 #include "dpwa/launch/nodes.h"
 #include "dpwa/log/log.h"
-#include "dpwa/net/free_ports.h"
 
 namespace dpwa::launch {
 namespace {
@@ -128,17 +127,6 @@ MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline, Waiting& 
   }
 }
 
-Introduction introduction_of(const MeetingOptions& options, const std::string& meeting_point) {
-  Introduction introduction;
-  introduction.host_given = !options.host.empty();
-  introduction.host = introduction.host_given ? options.host : address_towards(meeting_point);
-  introduction.bind = options.bind;
-  introduction.port = options.port == 0 ? net::free_ports(1).front() : options.port;
-  introduction.meeting_point = meeting_point;
-  introduction.processors = usable_processors();
-  return introduction;
-}
-
 // The keys of one meeting.
 class Board {
  public:
@@ -208,15 +196,16 @@ class Board {
   std::string prefix_;
 };
 
-std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOptions& options,
-                                   const Deadline& deadline) {
-  Waiting waiting(place, options.patience);
+std::vector<NodeEntry> meet_others(const LaunchPlace& place, const std::string& cluster,
+                                   const OwnEndpoint& own, milliseconds patience) {
+  const Deadline deadline{SteadyClock::now() + patience};
+  Waiting waiting(place, patience);
   MeetingPoint point = reach(place, deadline, waiting);
   Board board(*point.store.store(), place);
   const std::string terms =
-      "cluster '" + options.cluster + "' of " + std::to_string(place.size) + " processes";
-  board.arrive(place.rank, terms, introduction_of(options, point.address));
-  const auto problem = board.await_all(deadline, options.patience, waiting);
+      "cluster '" + cluster + "' of " + std::to_string(place.size) + " processes";
+  board.arrive(place.rank, terms, introduction_of(own, point.address));
+  const auto problem = board.await_all(deadline, patience, waiting);
   std::vector<Introduction> introductions;
   if (!problem) introductions = board.introductions();
   if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
@@ -228,11 +217,17 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const MeetingOption
 
 }  // namespace
 
-std::vector<NodeEntry> meet(const LaunchPlace& place, const MeetingOptions& options) {
+std::vector<NodeEntry> meet(const LaunchPlace& place, const std::string& cluster,
+                            const OwnEndpoint& own) {
+  return meet_within(std::chrono::minutes(5), place, cluster, own);
+}
+
+std::vector<NodeEntry> meet_within(milliseconds patience, const LaunchPlace& place,
+                                   const std::string& cluster, const OwnEndpoint& own) {
   const std::string where = place.meeting_host + ":" + std::to_string(place.meeting_port);
-  if (place.size == 1) return settle({introduction_of(options, "127.0.0.1")});
+  if (place.size == 1) return settle({introduction_of(own, "127.0.0.1")});
   try {
-    return meet_others(place, options, {SteadyClock::now() + options.patience});
+    return meet_others(place, cluster, own, patience);
   } catch (const std::exception& error) {
     throw std::runtime_error("the processes of " + place.launcher + " do not meet at " + where +
                              ": " + collective::plain_reason(error.what()));

@@ -4,7 +4,7 @@
 
 namespace dpwa::launch {
 
-std::vector<NodeEntry> meet(const LaunchPlace& place, const MeetingOptions&) {
+std::vector<NodeEntry> meet(const LaunchPlace& place, const std::string&, const OwnEndpoint&) {
   throw std::runtime_error("the processes of " + place.launcher +
                            " cannot meet, as this LibTorch was built without c10d; accepted: a "
                            "cluster file that lists the nodes");

@@ -49,8 +49,4 @@ class Rendezvous {
   c10::intrusive_ptr<c10d::Store> store_;
 };
 
-// The numeric address that this machine uses to talk to `host`; peers on that side reach it there.
-// Sends nothing. Throws CollectiveError for a host that has no address or no route.
-std::string address_towards(const std::string& host);
-
 }  // namespace dpwa::launch

@@ -14,17 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/engine/error.h"
-#include "adapters/launch/rendezvous.h"
 #include "dpwa/base/backoff.h"
-#include "dpwa/base/own_address.h"
 #include "dpwa/base/port_holder.h"
 #include "dpwa/base/resolve_host.h"
 
 namespace dpwa::launch {
-
-using collective::CollectiveError;
-using collective::Failure;
 
 namespace {
 
@@ -134,18 +128,6 @@ std::string await_listener(const std::string& host, std::uint16_t port,
       throw std::system_error(problem, std::generic_category(), "nothing answers");
     }
     std::this_thread::sleep_for(pauses.nominal(tries));
-  }
-}
-
-std::string address_towards(const std::string& host) {
-  const std::string what = "finding the own address towards " + host;
-  try {
-    for (const Endpoint& at : resolve(host, 9)) {
-      if (std::string own = own_address_towards(numeric(at)); !own.empty()) return own;
-    }
-    throw std::runtime_error("no route");
-  } catch (const std::exception& error) {
-    throw CollectiveError(Failure::usage, what, "store", error.what());
   }
 }
 

@@ -25,12 +25,13 @@
 #include "adapters/inference/elbo.h"
 #include "adapters/inference/natural_exchange.h"
 #include "adapters/inference/split_data.h"
-#include "adapters/launch/launched_config.h"
+#include "adapters/launch/meeting.h"
 #include "dpwa/base/stop_signal.h"
 #include "dpwa/config/backends.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/names.h"
 #include "dpwa/config/open_log.h"
+#include "dpwa/launch/launched_config.h"
 #include "dpwa/log/log.h"
 #include "dpwa/parallel/seed_streams.h"
 #include "examples/svi/network.h"
@@ -111,7 +112,9 @@ class Program {
 };
 
 Program::Program(const SviOptions& options)
-    : options_(options), cluster_(options.config, options.name, {}), config_(cluster_.config()) {
+    : options_(options),
+      cluster_(options.config, options.name, {}, launch::meet),
+      config_(cluster_.config()) {
   require_backend(config_);
   open_log(config_).use();
   at::set_num_threads(static_cast<int>(options_.threads));

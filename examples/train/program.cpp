@@ -13,7 +13,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/common/batch_norm.h"
-#include "adapters/launch/launched_config.h"
+#include "adapters/launch/meeting.h"
 #include "dpwa/base/plain_text.h"
 #include "dpwa/base/processors.h"
 #include "dpwa/base/stop_signal.h"
@@ -22,6 +22,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "dpwa/config/text.h"
+#include "dpwa/launch/launched_config.h"
 #include "dpwa/launch/place.h"
 #include "dpwa/launch/preemption.h"
 #include "dpwa/log/events.h"
@@ -111,7 +112,7 @@ class Program {
 
 Program::Program(const TrainOptions& options)
     : options_(options),
-      cluster_(options.config, options.name, options.join),
+      cluster_(options.config, options.name, options.join, launch::meet),
       config_(configured(cluster_.config(), options)),
       devices_(resolve_devices(options_, config_)),
       device_(devices_.front()) {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <thread>
 
-#include "adapters/launch/launched_config.h"
 #include "adapters/launch/rendezvous.h"
 #include "dpwa/base/resolve_host.h"
+#include "dpwa/launch/launched_config.h"
 #include "dpwa/net/free_ports.h"
 #include "test/dpwa/config/scratch_file.h"
 #include "test/support/eventually.h"
@@ -39,6 +39,15 @@ LaunchPlace place_of(int rank, int size, std::uint16_t port, bool hosted = false
   return place;
 }
 
+struct MeetingOptions : OwnEndpoint {
+  std::string cluster;
+  std::chrono::milliseconds patience{};
+};
+
+std::vector<NodeEntry> meet_with(const LaunchPlace& place, const MeetingOptions& options) {
+  return meet_within(options.patience, place, options.cluster, options);
+}
+
 // A port of its own is told to each: looking for free ones is for one thread at a time.
 MeetingOptions options_with(std::chrono::milliseconds patience = 20s) {
   MeetingOptions options;
@@ -57,7 +66,7 @@ std::vector<Outcome> meet_all(const std::vector<LaunchPlace>& places,
       try {
         MeetingOptions own = options[i % options.size()];
         own.port = static_cast<std::uint16_t>(own.port + places[i].local_rank);
-        outcomes[i].nodes = meet(places[i], own);
+        outcomes[i].nodes = meet_with(places[i], own);
       } catch (const std::exception& error) {
         outcomes[i].problem = error.what();
       }
@@ -92,7 +101,7 @@ TEST_CASE("all processes learn of all nodes, in the order of ranks, and the port
 }
 
 TEST_CASE("one process alone meets nobody") {
-  const auto nodes = meet(place_of(0, 1, 0), options_with());
+  const auto nodes = meet_with(place_of(0, 1, 0), options_with());
   REQUIRE(nodes.size() == 1);
   CHECK(nodes[0].host == "127.0.0.1");
 }
@@ -223,7 +232,7 @@ TEST_CASE("a process that waits says for whom") {
   std::atomic<int> met = 0;
   const auto start = [&](int rank) {
     processes.emplace_back(
-        [&, rank] { met += meet(place_of(rank, 3, port), options_with(60s)).size() == 3 ? 1 : 0; });
+        [&, rank] { met += meet_with(place_of(rank, 3, port), options_with(60s)).size() == 3; });
   };
   start(1);
   CHECK(test::eventually([&] { return log.has("waiting for rank 0 at " + where + ": "); }));
@@ -239,15 +248,16 @@ TEST_CASE("the rank counts the nodes of a file that lists them, where no name is
   const test::ScopedVariable rank("RANK", "1"), size("WORLD_SIZE", "2"),
       address("MASTER_ADDR", "127.0.0.1"), port("MASTER_PORT", "9");
   const test::ScratchFile file("nodes: [{name: b, port: 24001}, {name: a, port: 24002}]\n");
-  const LaunchedConfig launched(file.path(), "", {});
+  const LaunchedConfig launched(file.path(), "", {}, meet);
   CHECK(launched.config().self == "a");
   CHECK_FALSE(launched.nodes_have_met());
-  CHECK(LaunchedConfig(file.path(), "b", {}).config().self == "b");
+  CHECK(LaunchedConfig(file.path(), "b", {}, meet).config().self == "b");
 
   const test::ScratchFile store(
       "backend: kvstore\nkvstore: {servers: [{name: s1, port: 24001}]}\n");
-  CHECK(test::has(test::message_of<ConfigError>([&] { LaunchedConfig(store.path(), "", {}); }),
-                  "nodes: missing; accepted: the workers of backend kvstore"));
+  CHECK(
+      test::has(test::message_of<ConfigError>([&] { LaunchedConfig(store.path(), "", {}, meet); }),
+                "nodes: missing; accepted: the workers of backend kvstore"));
 }
 
 }  // namespace dpwa::launch

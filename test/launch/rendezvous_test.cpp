@@ -86,9 +86,4 @@ TEST_CASE("the host waits until every client has left, but not for ever") {
   CHECK(drained.get());
 }
 
-TEST_CASE("the own address is the one on the way to the peer") {
-  CHECK(address_towards("127.0.0.1") == "127.0.0.1");
-  CHECK(error_of([] { address_towards("no-such-host.invalid"); }).failure() == Failure::usage);
-}
-
 }  // namespace dpwa::launch

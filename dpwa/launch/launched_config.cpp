@@ -1,36 +1,20 @@
-#include "adapters/launch/launched_config.h"
+#include "dpwa/launch/launched_config.h"
 
 #include <utility>
 
-#include "adapters/launch/meeting.h"
 #include "dpwa/config/config.h"
 #include "dpwa/config/seeds.h"
 #include "dpwa/config/text.h"
-#include "dpwa/launch/nodes.h"
 #include "dpwa/launch/place.h"
 
 namespace dpwa {
-namespace {
-
-launch::MeetingOptions meeting_options(const Config& config,
-                                       const launch::LauncherEnvironment& environment,
-                                       const launch::LaunchPlace& place) {
-  launch::MeetingOptions options;
-  options.cluster = config.cluster;
-  options.host = environment.variable("DPWA_HOST");
-  options.bind = environment.variable("DPWA_BIND");
-  options.port = launch::own_port(environment, place.local_rank);
-  return options;
-}
-
-}  // namespace
 
 LaunchedConfig::LaunchedConfig(std::filesystem::path file, std::string name,
-                               std::vector<std::string> join)
+                               std::vector<std::string> join, const launch::Meet& meet)
     : file_(std::move(file)),
       name_(std::move(name)),
       join_(std::move(join)),
-      config_(load_config(file_, name_, join_, [this](Config& config) { place(config); })) {}
+      config_(load_config(file_, name_, join_, [&](Config& config) { place(config, meet); })) {}
 
 // As one that the seeds of the file bring together with the others.
 void LaunchedConfig::place_by_seeds(Config& config,
@@ -46,7 +30,8 @@ void LaunchedConfig::place_by_seeds(Config& config,
 
 // As one of the processes that the launcher has started, which are the nodes.
 void LaunchedConfig::place_by_meeting(Config& config,
-                                      const launch::LauncherEnvironment& environment) {
+                                      const launch::LauncherEnvironment& environment,
+                                      const launch::Meet& meet) {
   if (config.backend == Backend::kvstore && !is_local(config.kvstore.type))
     fail_at_key(config, "nodes",
                 "missing; accepted: the workers of backend kvstore, which its servers read in the "
@@ -61,15 +46,15 @@ void LaunchedConfig::place_by_meeting(Config& config,
   if (config.gossip.daemon)
     fail_at_key(config, "gossip.daemon",
                 "'true' requires nodes that the file lists; accepted: false, or nodes");
-  config.nodes = launch::meet(*place, meeting_options(config, environment, *place));
+  config.nodes = meet(*place, config.cluster, own_endpoint(environment, place->local_rank));
   config.self = launch::node_name(place->rank);
   has_met_ = true;
 }
 
-void LaunchedConfig::place(Config& config) {
+void LaunchedConfig::place(Config& config, const launch::Meet& meet) {
   const launch::LauncherEnvironment environment = launch::launcher_environment();
   if (config.nodes.empty()) {
-    config.seeds.empty() ? place_by_meeting(config, environment)
+    config.seeds.empty() ? place_by_meeting(config, environment, meet)
                          : place_by_seeds(config, environment);
   } else if (const auto place = launch::find_place(environment)) {
     config.self = launch::name_in_file(config, *place);

@@ -1,14 +1,26 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "dpwa/config/config.h"
+#include "dpwa/launch/introduction.h"
 #include "dpwa/launch/nodes.h"
 
 namespace dpwa {
+
+namespace launch {
+
+// Brings the processes of one start together and returns them as nodes, in the order of ranks.
+// Blocks until all have come. Throws std::runtime_error when they do not meet. `cluster`: its name,
+// the same for all.
+using Meet = std::function<std::vector<NodeEntry>(const LaunchPlace& place,
+                                                  const std::string& cluster, const OwnEndpoint&)>;
+
+}  // namespace launch
 
 // The cluster file of a program that a launcher may have started: torchrun, srun, mpirun,
 // Kubernetes, or a script that sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
@@ -21,7 +33,8 @@ class LaunchedConfig {
  public:
   // Loads the file. If it lists no nodes, blocks until all processes have met. Throws ConfigError,
   // and std::runtime_error when they do not meet.
-  LaunchedConfig(std::filesystem::path file, std::string name, std::vector<std::string> join);
+  LaunchedConfig(std::filesystem::path file, std::string name, std::vector<std::string> join,
+                 const launch::Meet& meet);
 
   const Config& config() const { return config_; }
   // Whether the nodes are the launcher's processes, so that no file lists them.
@@ -34,9 +47,10 @@ class LaunchedConfig {
   Config reload() const;
 
  private:
-  void place(Config& config);
+  void place(Config& config, const launch::Meet& meet);
   void place_by_seeds(Config& config, const launch::LauncherEnvironment& environment);
-  void place_by_meeting(Config& config, const launch::LauncherEnvironment& environment);
+  void place_by_meeting(Config& config, const launch::LauncherEnvironment& environment,
+                        const launch::Meet& meet);
 
   std::filesystem::path file_;
   std::string name_;
