@@ -59,6 +59,7 @@ make_toolkit() {
   from=$(cd -- "$1" && pwd) || return 1
   rm -rf "$to"
   mkdir -p "$to/lib64"
+  ln -s lib64 "$to/lib"  # where nvcc 13.2 looks
   for file in nvvm include; do ln -s "$from/$file" "$to/$file"; done
   cp -rl "$from/bin" "$to/bin"  # nvcc looks for the rest beside the file that it is
   for file in "$from"/lib/lib*; do
