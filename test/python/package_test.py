@@ -208,6 +208,23 @@ class Command(InFolder):
             dpwa.attach_arrays({"w": np.zeros(3)})
 
 
+    def test_processes_that_seeds_bring_together_need_no_list_and_no_meeting(self) -> None:
+        ports = free_ports(2)
+        text = f"import sys, time; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\n"
+        text += "w = numpy.zeros(3)\n"
+        text += "with dpwa.attach_arrays({'w': w}, sys.argv[1]) as node:\n"
+        text += "  for _ in range(50): node.step(); time.sleep(0.002)\n"
+        text += "  w[...] = node.name == 'rank1'\n"
+        text += "print(node.name, node.finish().participants, w[0])"
+        file = Path(self.folder, "cluster.yaml")
+        file.write_text(f"cluster: by-seeds\nseeds: ['127.0.0.1:{ports[0]}']\n{PATIENT}\n", encoding="utf-8")
+        processes = [subprocess.Popen([sys.executable, "-c", text, str(file)], stdout=subprocess.PIPE, text=True,
+                                      env={**os.environ, "RANK": str(rank), "DPWA_HOST": "127.0.0.1", "DPWA_PORT": str(port)})
+                     for rank, port in enumerate(ports)]  # fmt: skip
+        said = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+        self.assertEqual(said, ["rank0 2 0.5\n", "rank1 2 0.5\n"])
+
+
 @unittest.skipIf(torch is None, "needs torch in this Python")
 class Torch(InFolder):
     @staticmethod
