@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,18 @@ class Processes(WithCluster):
         self.check_metrics(text)
         self.assertEqual(get(f"{address}/api/status", token="")[0], 401)
         self.assertEqual(get(f"{address}/", token="")[0], 200)
+
+    def test_a_command_hears_signals_that_its_starter_has_blocked(self) -> None:
+        def block() -> None:
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+
+        for words in (["why", "--seconds", "60"], ["trace", "--seconds", "60"]):
+            with self.subTest(words[0]):
+                process = subprocess.Popen([CLI, words[0], str(self.file), *words[1:]], preexec_fn=block, cwd=self.folder,
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+                self.addCleanup(process.kill)
+                process.terminate()
+                self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGTERM)
 
     def check_metrics(self, text: str) -> None:
         if PROMTOOL:
