@@ -32,7 +32,11 @@ AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
 }
 
 void DeviceParameters::lock(AlignedBuffer& memory) {
-  if (!lock_pages(memory) && !std::exchange(said_not_locked_, true))
+  bool locked = false;
+  passes_.use([&](nanobind::handle passes) {  // CUDA would make a context on the first device else
+    passes.attr("here")(nanobind::cpp_function([&] { locked = lock_pages(memory); }));
+  });
+  if (!locked && !std::exchange(said_not_locked_, true))
     log(LogLevel::warn, "gossip",
         "the device cannot lock host memory: copies to and from it are slower");
 }

@@ -31,7 +31,9 @@ class GossipTrainer final : public Trainer {
  public:
   GossipTrainer(const Config& config, std::vector<TensorSpec> tensors, unsigned threads,
                 nanobind::handle passes)
-      : Trainer(checked(config), std::move(tensors)), threads_(threads) {
+      : Trainer(checked(config), std::move(tensors)),
+        threads_(threads),
+        keeps_passes_(nanobind::borrow(passes)) {
     const std::size_t bytes = manifest_.total_bytes();
     if (passes) {
       passes_.emplace(program(), passes);
@@ -151,6 +153,7 @@ class GossipTrainer final : public Trainer {
   }
 
   const unsigned threads_;
+  const nanobind::object keeps_passes_;          // a session may ask them until it has ended
   std::optional<Asked> passes_;                  // of a model on a device
   std::size_t sent_ = 0;                         // steps
   std::map<std::string, std::string> settings_;  // require_same()

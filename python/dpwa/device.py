@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,7 @@ class DevicePasses:
         self._fetched: Any = None  # the event behind what is to be blended; none: it is not fetched
         self._arrival: Any = None  # the event behind the last copy from landing memory
         self._blended: Any = None
-        self._losses: deque[tuple[int, Any, Any]] = deque(maxlen=8)  # step, on the host, event
+        self._losses: deque[tuple[int, Any, Any]] = deque(maxlen=10_000)  # step, on the host, event
         self._steps = 0
 
     def lay_out(self, regions: list[tuple[int, int, str, bool]]) -> None:
@@ -86,13 +87,21 @@ class DevicePasses:
 
     # --- asked by the core
 
+    def here(self, work: Callable[[], None]) -> None:
+        """With the device of the model as the current one."""
+        with self._on_device():
+            work()
+
     def loss(self, step: int) -> float:
-        for number, value, event in self._losses:
-            if number == step:
-                if event is not None:
-                    event.synchronize()
-                return float(value)
-        return math.nan
+        """Steps come in their order, some of them never: a program may run ahead of its device by many."""
+        while self._losses and self._losses[0][0] < step:
+            self._losses.popleft()
+        if not self._losses or self._losses[0][0] != step:
+            return math.nan
+        _, value, event = self._losses[0]
+        if event is not None:
+            event.synchronize()
+        return float(value)
 
     def copy_out(self, snapshot: HostBytes) -> None:
         import torch

@@ -138,6 +138,8 @@ class Node:
             with self._call:
                 self._core.start()
         except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
+            with contextlib.suppress(RuntimeError):
+                self._await_copies()
             self._end()
             self._given_up = True
             raise
@@ -159,8 +161,7 @@ class Node:
         if self._phase not in ("made", "left"):
             with self._call:
                 self._core.leave()
-            if self._passes:
-                self._passes.synchronize()  # the core frees the memory of copies that are under way
+            self._await_copies()
         self._end()
         for hook in self._hooks:
             hook.remove()
@@ -213,6 +214,11 @@ class Node:
     def _take_in(self) -> None: ...
     def _give_back(self) -> None: ...
 
+    def _await_copies(self) -> None:
+        """The core frees the memory of copies that are under way."""
+        if self._passes:
+            self._passes.synchronize()
+
     def _end(self) -> None:
         self._phase = "left"
         if self._dropped:
@@ -228,6 +234,8 @@ class Node:
             if self._given_up:
                 self._core.keep(self)  # it may read the memory of the gradients
             if self._given_up or type(error) is _core.Error:
+                with contextlib.suppress(RuntimeError):  # as in a process that was forked
+                    self._await_copies()
                 self._end()
             raise
 

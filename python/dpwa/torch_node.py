@@ -164,7 +164,7 @@ class TorchNode(Node):
 
         if self._passes:
             self._passes.lay_out(self._core.regions())
-        last = torch.channels_last
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}
         reordered, shards = [], []
         for (name, given, _), offset in zip(listed, self._core.offsets()):
             tensor = local(given)
@@ -178,9 +178,10 @@ class TorchNode(Node):
             self._names.append(name)
             self._tensors.append(tensor)
             # The values of a store are contiguous.
-            if self._config.backend != "kvstore" and tensor.dim() == 4 and tensor.is_contiguous(memory_format=last) and not tensor.is_contiguous():
-                n, c, h, w = tensor.shape
-                view = flat.view(n, h, w, c).permute(0, 3, 1, 2)
+            order = last.get(tensor.dim()) if self._config.backend != "kvstore" else None
+            if order and tensor.is_contiguous(memory_format=order) and not tensor.is_contiguous():
+                n, c, *rest = tensor.shape
+                view = flat.view(n, *rest, c).movedim(-1, 1)
                 reordered.append(name)
             else:
                 view = flat.view(tensor.shape)

@@ -204,6 +204,32 @@ class Device(InFolder):
         self.assertEqual(streams.log, ["out behind training", "wait for out"])
         passes.note_loss(None)
         self.assertTrue(np.isnan(passes.loss(3)))
+        for value in range(4, 40):  # a program may be so far ahead
+            passes.note_loss(float(value))
+        self.assertEqual([passes.loss(step) for step in (4, 5, 20, 20, 39)], [4, 5, 20, 20, 39])
+        self.assertTrue(np.isnan(passes.loss(40)))
+
+    def test_memory_is_locked_on_the_device_of_the_model(self) -> None:
+        streams, seen = Streams(), []
+        streams.device = lambda where: mock.patch.object(streams, "_current", f"stream of {where}")  # type: ignore[attr-defined]
+        passes = device.DevicePasses(torch.device("cpu"), streams)
+        passes.here(lambda: seen.append(str(streams.current_stream())))
+        self.assertEqual(seen, ["stream of cpu"])
+
+    def test_a_node_that_failed_is_one_line_and_its_memory_waits_for_copies(self) -> None:
+        for daemon in ("false", "true"):
+            with self.subTest(daemon=daemon):
+                file = cluster(self.folder, 2, f"gossip: {{daemon: {daemon}, min_nodes: 2, start_wait_ms: 500ms}}")
+                if daemon == "true":
+                    self.run_process("node", file, "w1")
+                streams = Streams()
+                with on_a_device(streams):
+                    node = dpwa.attach(nn.Linear(8, 8), file, "w1")
+                with self.assertRaisesRegex(dpwa.Error, "min_nodes|fewer|only"):
+                    node.start()
+                self.assertEqual(streams.log[-1:], ["synchronize"])
+                del node  # its session asks the passes until it has ended
+                gc.collect()
 
     def test_memory_of_a_node_that_was_dropped_is_freed_behind_its_copies(self) -> None:
         streams = Streams()

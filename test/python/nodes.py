@@ -83,7 +83,10 @@ class InFolder(unittest.TestCase):
 
     def interrupted(self, text: str) -> list[str]:
         """The lines of a program that is interrupted once it has said that it waits."""
-        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True) as process:
+        def heed() -> None:  # which a job in the background of a shell does not
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+        with subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, preexec_fn=heed) as process:
             assert process.stdout
             self.assertEqual(process.stdout.readline(), "waits\n")
             process.send_signal(signal.SIGINT)

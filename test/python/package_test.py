@@ -288,6 +288,13 @@ class Torch(InFolder):
         for name, value in torch.load(Path(self.folder, "model.pt")).items():
             self.assertTrue(torch.equal(value, model.state_dict()[name]))
 
+    def test_volumes_keep_their_strides(self) -> None:
+        model = torch.nn.Conv3d(2, 4, 3).to(memory_format=torch.channels_last_3d)
+        before, strides = model.weight.detach().clone(), model.weight.stride()
+        self.alone(model)
+        self.assertTrue(torch.equal(model.weight, before))
+        self.assertEqual(model.weight.stride(), strides)
+
     def test_a_model_that_was_changed_is_refused_with_the_tensor(self) -> None:
         model = self.model(1)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
