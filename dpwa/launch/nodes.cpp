@@ -140,7 +140,13 @@ std::string name_in_file(const Config& config, const LaunchPlace& place) {
   return config.nodes[static_cast<std::size_t>(place.rank)].name;
 }
 
-int local_rank(const Config& config, const std::optional<LaunchPlace>& place) {
+int local_rank(const Config& config, const LauncherEnvironment& environment) {
+  if (config.by_seeds) return seeded_place(environment).local_rank;
+  std::optional<LaunchPlace> place;
+  try {
+    place = find_place(environment);
+  } catch (const ConfigError&) {  // of a process that has its name from elsewhere
+  }
   const bool counted_by_launcher = place && (config.self_added || config.nodes.size() == 1 ||
                                              std::cmp_equal(config.self_index(), place->rank));
   return counted_by_launcher ? place->local_rank : static_cast<int>(place_on_own_host(config));

@@ -55,9 +55,10 @@ SeededPlace seeded_place(const LauncherEnvironment& environment, const std::stri
 // processes then.
 std::string name_in_file(const Config& config, const LaunchPlace& place);
 
-// The number of this process among those of its host, from 0: as its launcher says (`place`). In a
-// file that lists several nodes this process may be another node than the launcher's rank: then a
-// script started all of them with the variables of its own process, and the file counts.
-int local_rank(const Config& config, const std::optional<LaunchPlace>& place);
+// The number of this process among those of its host, from 0: as its launcher says, or the file.
+// In a file that lists several nodes this process may be another node than the launcher's rank:
+// then a script started all of them with the variables of its own process, and the file counts.
+// So it does where the variables are those of no place.
+int local_rank(const Config& config, const LauncherEnvironment& environment);
 
 }  // namespace dpwa::launch

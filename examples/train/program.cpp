@@ -123,6 +123,7 @@ Program::Program(const TrainOptions& options)
     stop_signal::set_grace(*grace);
   require_data_directory(options_);
   open_log(config_).use();
+  if (!device_.is_cpu()) log(LogLevel::info, "train", "the model is on " + device_.str());
   if (!options_.checkpoint.empty()) {
     checkpoints_.emplace(options_.checkpoint, config_.self,
                          [](const std::string& what) { log(LogLevel::warn, "train", what); });

@@ -1,5 +1,6 @@
 #include "examples/train/torch_setup.h"
 
+#include <ATen/Context.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 #include <torch/optim/adam.h>
@@ -22,10 +23,10 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option, const
   const auto count = static_cast<int>(torch::cuda::device_count());
   if (count == 0) {
     if (choice.kind == Kind::automatic) return c10::kCPU;
-    throw ConfigError(option +
-                      ": 'cuda' is not accepted: this LibTorch or this machine has no CUDA; "
-                      "accepted here: cpu" +
-                      (option == "--device" ? ", auto" : ":N"));
+    throw ConfigError(option + ": 'cuda' is not accepted: " +
+                      (at::Context::hasCUDART() ? "LibTorch finds no GPU here, or no driver; "
+                                                : "this LibTorch was built without CUDA; ") +
+                      "accepted here: cpu" + (option == "--device" ? ", auto" : ":N"));
   }
   if (choice.index >= count)
     throw ConfigError(
@@ -33,8 +34,7 @@ c10::Device resolve(const DeviceChoice& choice, const std::string& option, const
         "' is not accepted: this machine has " + std::to_string(count) +
         " CUDA device(s); accepted here: cuda:0 to cuda:" + std::to_string(count - 1));
   if (choice.index >= 0) return {c10::kCUDA, static_cast<c10::DeviceIndex>(choice.index)};
-  const auto place = launch::find_place(launch::launcher_environment());
-  const int index = own_gpu(launch::local_rank(config, place), count);
+  const int index = own_gpu(launch::local_rank(config, launch::launcher_environment()), count);
   return {c10::kCUDA, static_cast<c10::DeviceIndex>(index)};
 }
 

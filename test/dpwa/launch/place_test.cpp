@@ -499,18 +499,20 @@ TEST_CASE(
   Config config = parse_cluster(
       "nodes: [{name: a, port: 1}, {name: b, port: 2}, {name: c, port: 3}]\n", "cluster.yaml");
   for (NodeEntry& node : config.nodes) node.addresses = {"127.0.0.1"};
-  LaunchPlace place;
-  place.rank = 2;
-  place.local_rank = 1;
+  const Variables of_torchrun = with(torchrun, {{"RANK", "2"}, {"LOCAL_RANK", "1"}});
   config.self = "c";
-  CHECK(local_rank(config, place) == 1);
-  CHECK(local_rank(config, std::nullopt) == 2);
-  config.self = "b";  // every process of the script was given the variables of rank 2
-  CHECK(local_rank(config, place) == 1);
+  CHECK(local_rank(config, of(of_torchrun)) == 1);
+  CHECK(local_rank(config, of({})) == 2);
+  CHECK(local_rank(config, of({{"WORLD_SIZE", "2"}})) == 2);  // of something else
+  config.self = "b";  // a script has given all its processes the variables of rank 2
+  CHECK(local_rank(config, of(of_torchrun)) == 1);
   config.self = "a";
-  CHECK(local_rank(config, place) == 0);
+  CHECK(local_rank(config, of(of_torchrun)) == 0);
   config.nodes = {config.nodes[0]};  // as one that joins
-  CHECK(local_rank(config, place) == 1);
+  CHECK(local_rank(config, of(of_torchrun)) == 1);
+  config.by_seeds = true;  // needs no meeting
+  CHECK(local_rank(config, of({{"RANK", "3"}, {"LOCAL_RANK", "1"}})) == 1);
+  CHECK(local_rank(config, of({{"JOB_COMPLETION_INDEX", "1"}})) == 0);
 }
 
 }  // namespace dpwa::launch
