@@ -65,8 +65,13 @@ AlignedBuffer GossipAdapter::allocate(std::size_t bytes) {
 
 GossipAdapter::~GossipAdapter() = default;
 
+GossipSession& GossipAdapter::session() const {
+  if (!gossip_) throw std::logic_error("an adapter whose start() has failed for lack of memory");
+  return *gossip_;
+}
+
 Gossip& GossipAdapter::gossip() {
-  return dynamic_cast<Gossip&>(*gossip_);
+  return dynamic_cast<Gossip&>(session());
 }
 
 void GossipAdapter::start() {
@@ -74,6 +79,7 @@ void GossipAdapter::start() {
   for (const auto& [what, value] : settings_) flat_.mark(setting_mark(what, value));
   if (marked_ || !settings_.empty()) {  // nothing has used the session yet
     gossip_.reset();
+    parameters_.reset();  // a device may not have room for both
     make_session();
     if (restored_) gossip_->restore(*restored_);
   }
@@ -117,31 +123,31 @@ StepReport GossipAdapter::update_wait(const torch::Tensor& loss) {
     return gossip_->update_wait([&loss] { return loss.item<double>(); });
   }
   StepReport report;
-  report.clock = gossip_->resume_state().clock;
+  report.clock = session().resume_state().clock;
   return report;
 }
 
 void GossipAdapter::reload(const Config& fresh) {
-  gossip_->reload(fresh);
+  session().reload(fresh);
 }
 
 FinishReport GossipAdapter::finish() {
   if (phase_ == Phase::running) {
     flat_.check();
-    finished_ = gossip_->finish();
+    finished_ = session().finish();
   }
   leave();
   return finished_;
 }
 
 void GossipAdapter::leave() {
-  gossip_->leave();
+  if (gossip_) gossip_->leave();
   missing_steps_.reset();
   if (phase_ == Phase::running) phase_ = Phase::left;
 }
 
 ResumeState GossipAdapter::resume_state() const {
-  const GossipState state = gossip_->resume_state();
+  const GossipState state = session().resume_state();
   return {state.clock, {{lineage, state.lineage}, {incarnation, state.incarnation}}};
 }
 
@@ -152,7 +158,7 @@ void GossipAdapter::restore(const ResumeState& state) {
     return found == state.own.end() ? 0 : found->second;
   };
   restored_ = {state.clock, own(lineage), own(incarnation)};
-  gossip_->restore(*restored_);
+  session().restore(*restored_);
 }
 
 std::unique_ptr<Adapter> make_gossip(const Config& config, torch::nn::Module& model) {

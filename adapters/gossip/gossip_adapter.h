@@ -44,6 +44,7 @@ class GossipAdapter : public Adapter {
 
   AlignedBuffer allocate(std::size_t bytes);  // of host memory for the parameters
   void make_session();                        // over the parameters, with their marks
+  GossipSession& session() const;             // throws std::logic_error where there is none
   bool is_running() const { return phase_ == Phase::running; }
 
   const Config config_;
@@ -51,8 +52,8 @@ class GossipAdapter : public Adapter {
   std::shared_ptr<MemoryFile> shared_;  // of parameters in host memory, with gossip.daemon
   FlatParameters flat_;
   LossReader losses_;
-  std::unique_ptr<Parameters> parameters_;  // null: the node process makes the passes
-  std::unique_ptr<GossipSession> gossip_;
+  std::unique_ptr<Parameters> parameters_;       // null: the node process makes the passes
+  std::unique_ptr<GossipSession> gossip_;        // null once there was no memory to make it anew
   std::map<std::string, std::string> settings_;  // of require_same()
   bool marked_ = false;                          // since gossip_ was made
   std::optional<GossipState> restored_;
