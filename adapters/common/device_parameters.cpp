@@ -10,7 +10,6 @@
 #include "adapters/common/pinned_memory.h"
 #include "dpwa/gossip/host_parameters.h"
 #include "dpwa/log/log.h"
-#include "dpwa/snapshot/page_lock.h"
 
 namespace dpwa {
 
@@ -36,7 +35,7 @@ DeviceParameters::DeviceParameters(FlatParameters& flat)
       in_(flat.device(), "gossip") {}
 
 AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
-  return until_copied(pinned_memory(bytes, shared));
+  return until_copied(pinned_memory(bytes, flat_.device(), shared));
 }
 
 AlignedBuffer DeviceParameters::until_copied(AlignedBuffer memory) {
@@ -46,7 +45,7 @@ AlignedBuffer DeviceParameters::until_copied(AlignedBuffer memory) {
 }
 
 void DeviceParameters::lock(AlignedBuffer& memory) {
-  if (!lock_pages(memory) && !std::exchange(said_not_locked_, true))
+  if (!lock_pages_for(flat_.device(), memory) && !std::exchange(said_not_locked_, true))
     log(LogLevel::warn, "gossip",
         "the device cannot lock the memory of the node process: copies to and from it are slower");
 }

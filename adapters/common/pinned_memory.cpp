@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/DeviceGuard.h>
 
 #include <cstdint>
 #include <memory>
@@ -21,11 +22,19 @@ AlignedBuffer from_torch(std::size_t bytes) {
 
 }  // namespace
 
-AlignedBuffer pinned_memory(std::size_t bytes, bool shared) {
+// CUDA locks for all devices, but makes a context on the current one of the thread, which costs it
+// hundreds of megabytes.
+bool lock_pages_for(c10::Device device, AlignedBuffer& memory) {
+  const c10::DeviceGuard on_device(device);
+  return lock_pages(memory);
+}
+
+AlignedBuffer pinned_memory(std::size_t bytes, c10::Device device, bool shared) {
   if (page_lock_calls().lock != nullptr && bytes > 0) {
     AlignedBuffer buffer = AlignedBuffer::of_host(bytes, shared);
-    if (lock_pages(buffer)) return buffer;
+    if (lock_pages_for(device, buffer)) return buffer;
   }
+  const c10::DeviceGuard on_device(device);
   return from_torch(bytes);
 }
 

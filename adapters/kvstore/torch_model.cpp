@@ -66,7 +66,7 @@ TorchModel::TorchModel(torch::nn::Module& module) : flat_(module) {
   };
   std::size_t total = 0;
   for (const Value& value : values()) total += room(value);
-  pinned_ = pinned_memory(total);
+  pinned_ = pinned_memory(total, device());
   std::size_t at = 0;
   for (const Value& value : values()) {
     places_.push_back(pinned_.bytes().subspan(at, value.spec.bytes()));
@@ -196,7 +196,7 @@ Came TorchModel::copy_gradient(std::size_t trained, std::span<std::byte> to) {
 
 AlignedBuffer TorchModel::memory(std::size_t bytes) {
   if (!copies_) return AlignedBuffer(bytes);
-  AlignedBuffer memory = pinned_memory(bytes);
+  AlignedBuffer memory = pinned_memory(bytes, device());
   copies_->hold(memory);
   return memory;
 }

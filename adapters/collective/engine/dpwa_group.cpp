@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "adapters/common/pinned_memory.h"
-#include "dpwa/snapshot/page_lock.h"
 
 namespace dpwa::collective {
 namespace {
@@ -22,12 +21,13 @@ using collectives::Group;
 constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 // Lent memory, which the group reads in place, or other memory, that a device copies by itself.
-AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t bytes) {
+AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t bytes,
+                            at::Device device) {
   if (auto memory = allocate ? allocate(bytes) : nullptr) {
     AlignedBuffer buffer(std::move(memory), bytes);
-    if (lock_pages(buffer)) return buffer;
+    if (lock_pages_for(device, buffer)) return buffer;
   }
-  return pinned_memory(bytes);
+  return pinned_memory(bytes, device);
 }
 
 // The copies of a tensor on a device come behind the work that the caller has queued for it.
@@ -78,8 +78,10 @@ StagedTensors DpwaGroup::stage(const Tensors& tensors) {
   if (tensors.empty() || tensors.front().is_cpu()) return {};
   const at::Device device = tensors.front().device();
   if (!staging_)
-    staging_ = std::make_shared<DeviceStaging>(
-        device, [allocate = allocate_](std::size_t n) { return locked_memory(allocate, n); });
+    staging_ =
+        std::make_shared<DeviceStaging>(device, [allocate = allocate_, device](std::size_t n) {
+          return locked_memory(allocate, n, device);
+        });
   StagedTensors staged;
   for (const at::Tensor& tensor : tensors) {
     if (tensor.device() != staging_->device()) return {};

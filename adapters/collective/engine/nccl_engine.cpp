@@ -90,7 +90,7 @@ std::unique_ptr<Engine> make() {
   keep_process_alive();
   if (c10::cuda::device_count() == 0)
     throw CollectiveError(Failure::usage, "choosing an engine", "nccl",
-                          "this process sees no GPU; accepted: engine gloo");
+                          "this process sees no GPU; accepted: engine auto, dpwa or gloo");
   return std::make_unique<NcclEngine>(std::move(gloo), c10::cuda::current_device());
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("a process that sees no GPU gets one line instead of NCCL") {
   }
   const auto error = error_of([] { make_engine(EngineKind::nccl); });
   CHECK(error.failure() == Failure::usage);
-  CHECK(error.reason() == "this process sees no GPU; accepted: engine gloo");
+  CHECK(error.reason() == "this process sees no GPU; accepted: engine auto, dpwa or gloo");
 }
 
 TEST_CASE("this build has its own engine and Gloo, and says why it lacks the other engines") {
