@@ -51,11 +51,14 @@ python_of() {
 
 # find_cuda_torch: prints the folder of TorchConfig.cmake of a CUDA build.
 find_cuda_torch() {
-  local folder
-  for folder in "$(choose_torch)" "$(torch_of_python "$cuda_folder/venv/bin/python")"; do
-    [[ -e $folder/../../../lib/libtorch_cuda.so ]] || continue
-    printf '%s\n' "$folder"
-    return 0
+  local folder chosen
+  chosen=$(choose_torch) || [[ -z ${Torch_DIR:-} ]] || return 1
+  for folder in "$chosen" "$(torch_of_python "$cuda_folder/venv/bin/python")"; do
+    if [[ -e $folder/../../../lib/libtorch_cuda.so ]]; then
+      printf '%s\n' "$folder"
+      return 0
+    fi
+    [[ -z ${Torch_DIR:-} ]] || return 1  # not another one than that which was named
   done
   return 1
 }

@@ -21,7 +21,12 @@ ninja_options=()
 while (($# > 0)); do
   case $1 in
     -h | --help) show_help; exit 0 ;;
-    --torch) needs_value "$1" $#; version=$2; shift ;;
+    --torch)
+      needs_value "$1" $#
+      version=$2
+      [[ $version == [0-9]* ]] || usage_error "--torch '$version'; accepted: a version"
+      shift
+      ;;
     --target) needs_value "$1" $#; targets+=("$2"); shift ;;
     --jobs) needs_value "$1" $#; ninja_options+=(-j "$2"); shift ;;
     *) usage_error "unknown argument '$1'" ;;
@@ -29,6 +34,7 @@ while (($# > 0)); do
   shift
 done
 
+[[ -x $venv/bin/pip ]] || die 'run scripts/setup.sh first'
 end_jobs_at_exit 'what is there is kept: run it again to continue'
 heading "build against CUDA: torch $version"
 configure_with_torch "$version" || die 'not configured'

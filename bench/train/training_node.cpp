@@ -1,5 +1,6 @@
 #include "bench/train/training_node.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -9,8 +10,10 @@
 #include <torch/utils.h>
 #include <torch/version.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "adapters/backend.h"
 #include "bench/train/published_versions.h"
@@ -22,6 +25,15 @@ namespace {
 constexpr double learning_rate = 0.001;
 constexpr std::chrono::milliseconds between_exchanges{5};  // of a node that does not compute
 
+at::Device device_of(const Json& job) {
+  const at::Device device(job.value("device", "cpu"));
+  const auto count = at::hasCUDA() ? at::getNumGPUs() : 0;
+  if (!device.is_cpu() && std::cmp_greater_equal(std::max<int>(device.index(), 0), count))
+    throw ConfigError("--device: '" + device.str() + "' is not accepted: LibTorch sees " +
+                      std::to_string(count) + " GPU(s); accepted: cpu, or one of these");
+  return device;
+}
+
 torch::nn::Sequential seeded_model(const Json& job) {
   torch::manual_seed(job.at("seed").get<std::uint64_t>());
   return make_classifier(job.at("model"));
@@ -29,8 +41,7 @@ torch::nn::Sequential seeded_model(const Json& job) {
 
 }  // namespace
 
-Training::Training(const Json& job)
-    : device_(job.value("device", "cpu")), model_(seeded_model(job)) {
+Training::Training(const Json& job) : device_(device_of(job)), model_(seeded_model(job)) {
   model_->to(device_);
   parameters_ = model_->parameters();
   optimizer_ = std::make_unique<torch::optim::SGD>(parameters_, learning_rate);

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,8 +35,14 @@ class Roles:
     type: str = ""  # kvstore.type
 
 
+def device(text: str) -> str:
+    if not re.fullmatch("cpu|cuda(:[0-9]+)?", text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not accepted; accepted: cpu, cuda, cuda:N")
+    return text
+
+
 def add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", metavar="cpu|cuda",
+    parser.add_argument("--device", type=device, metavar="cpu|cuda|cuda:N",
                         help="Times whole training steps on it instead, beside the plain loop, one that copies all "
                         "parameters to the host after each step, and DistributedDataParallel")  # fmt: skip
     parser.add_argument("--ddp-script", help="Script for that Python: bench/peers/ddp_step.py")

@@ -4,6 +4,8 @@
 #include <c10/core/Device.h>
 
 #include <cstdlib>
+#include <iostream>
+#include <string>
 
 namespace dpwa::test {
 
@@ -12,9 +14,18 @@ namespace dpwa::test {
 // and say so.
 inline c10::Device test_device() {
   static const c10::Device chosen = [] {
-    const char* named = std::getenv("DPWA_TEST_DEVICE");
-    const c10::Device device(named != nullptr ? named : at::hasCUDA() ? "cuda" : "cpu");
-    return device.is_cuda() && !device.has_index() ? c10::Device(c10::kCUDA, 0) : device;
+    const char* const given = std::getenv("DPWA_TEST_DEVICE");
+    const std::string named = given != nullptr ? given : "";
+    const int count = at::hasCUDA() ? static_cast<int>(at::getNumGPUs()) : 0;
+    if (named == "cpu" || (named.empty() && count == 0)) return c10::Device(c10::kCPU);
+    for (int index = 0; index < count; ++index) {
+      if (named == "cuda:" + std::to_string(index) ||
+          (index == 0 && (named == "cuda" || named.empty())))
+        return c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index));
+    }
+    std::cerr << "DPWA_TEST_DEVICE: '" << named << "' is not accepted; accepted: cpu, and cuda or "
+              << "cuda:N for a GPU, of which LibTorch sees " << count << '\n';
+    std::exit(2);
   }();
   return chosen;
 }
