@@ -197,7 +197,7 @@ StepReport CollectiveNode::update_wait(const Loss& loss) {
   } else if (makes_step()) {
     StepClock& clock = endpoint().local().steps;
     clock.enter(StepClock::Part::blend, SteadyClock::now());
-    transfer_.set_clock(clock_after_publish(transfer_.clock()));
+    transfer_.made_step(clock_after_publish(transfer_.clock()));
     guarded([this] { between_steps(); });
     clock.end_step(steps_.report(), SteadyClock::now());
   }

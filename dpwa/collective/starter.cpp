@@ -225,7 +225,7 @@ void Starter::enter(GroupSession& session, GroupFormer::Formed formed) {
   watch.end_wait();
 
   const double before = transfer_.clock();
-  transfer_.complete(group.rank());
+  transfer_.complete(group);
   const std::string now = at_clock(transfer_.clock());
   const bool behind = plan.behind[static_cast<std::size_t>(group.rank())];
   const std::string source = "'" + session.name_of(plan.source) + "'";

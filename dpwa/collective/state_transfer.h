@@ -33,6 +33,7 @@ class StateTransfer {
 
   double clock() const { return held_.clock(); }
   void set_clock(double clock) { held_.set_clock(clock); }
+  void made_step(double clock) { held_.made_step(clock); }
   MemberState own_state(bool newcomer) const { return held_.own(newcomer); }
   void go_apart() { held_.go_apart(); }
   bool is_broken() const { return held_.is_broken(); }
@@ -41,7 +42,7 @@ class StateTransfer {
   // model. Throws CollectiveError: then they hold nothing.
   void enter(const StepGroup& group, const SyncPlan& plan);
   // The group can be used: from now on this node has the state of the plan.
-  void complete(int rank) { held_.complete(rank); }
+  void complete(const StepGroup& group) { held_.complete(group.rank(), group.options().members); }
   const SyncPlan& plan() const { return held_.plan(); }
 
   // Whether the optimizers of the members are still to be compared: in their first step.

@@ -10,7 +10,7 @@ MemberState HeldState::own(bool newcomer) const {
   GroupState state = GroupState::none;
   if (!newcomer && holds_ == Holds::all) state = GroupState::member;
   if (!newcomer && holds_ == Holds::apart) state = GroupState::apart;
-  return {std::llround(clock_), state};
+  return {std::llround(clock_), state, state == GroupState::member ? made_in_ : 0};
 }
 
 void HeldState::go_apart() {
@@ -23,8 +23,10 @@ void HeldState::enter(const SyncPlan& plan, int rank) {
   next_ = Next::optimizers;
 }
 
-void HeldState::complete(int rank) {
+void HeldState::complete(int rank, std::uint64_t group) {
   clock_ = static_cast<double>(plan_.clock);
+  made_in_ = plan_.made_in;
+  group_ = static_cast<std::uint32_t>(group) & ((1U << made_in_bits) - 1);
   holds_ = plan_.takes_optimizer(rank) ? Holds::all_but_optimizer : Holds::all;
 }
 

@@ -12,6 +12,11 @@ class HeldState {
   // The position: of the state that this process has, in steps.
   double clock() const { return clock_; }
   void set_clock(double clock) { clock_ = clock; }
+  // The last group that it entered has made the step to this position.
+  void made_step(double clock) {
+    clock_ = clock;
+    made_in_ = group_;
+  }
   // What this process is in its next group.
   MemberState own(bool newcomer) const;
   // It trains on without a group, with its own optimizer.
@@ -21,8 +26,8 @@ class HeldState {
 
   // The transfer of weights begins, as planned by all members of a new group.
   void enter(const SyncPlan& plan, int rank);
-  // It has ended well: from now on this process has the weights of the plan.
-  void complete(int rank);
+  // It has ended well: from now on this process has the weights of the plan. `group`: a hash.
+  void complete(int rank, std::uint64_t group);
   const SyncPlan& plan() const { return plan_; }
 
   // Whether the optimizers of the members are still to be compared: in their first step.
@@ -40,6 +45,8 @@ class HeldState {
 
   SyncPlan plan_;  // of the last group
   double clock_ = 0;
+  std::uint32_t group_ = 0;    // the last one that it entered
+  std::uint32_t made_in_ = 0;  // MemberState
   Holds holds_ = Holds::nothing;
   Next next_ = Next::nothing;
 };

@@ -20,15 +20,19 @@ SyncPlan plan_sync(const std::vector<MemberState>& members) {
   const auto before = [](const MemberState& a, const MemberState& b) {
     return a.group_state != b.group_state ? a.group_state < b.group_state : a.clock > b.clock;
   };
-  const auto best = std::ranges::min_element(members, before);
+  const MemberState furthest = *std::ranges::min_element(members, before);
+  const auto alike = [&](const MemberState& one) {  // a rank below all that are not furthest
+    return before(furthest, one) ? 0 : std::ranges::count(members, one);
+  };
+  const auto best = std::ranges::max_element(members, {}, alike);
   SyncPlan plan;
   plan.source = static_cast<int>(best - members.begin());
   plan.clock = best->clock;
+  plan.made_in = best->made_in;
   plan.fresh = best->group_state == GroupState::none;
   const bool apart = best->group_state == GroupState::apart;
   for (const MemberState& member : members) {
-    const bool same = member.clock == best->clock && member.group_state == best->group_state;
-    plan.behind.push_back(!same || (apart && &member != &*best));
+    plan.behind.push_back(member != *best || (apart && &member != &*best));
     plan.averaged.push_back(apart && member.group_state == GroupState::apart);
     plan.newcomers = plan.newcomers || member.group_state != GroupState::member;
   }
@@ -36,11 +40,14 @@ SyncPlan plan_sync(const std::vector<MemberState>& members) {
 }
 
 std::int64_t packed(const MemberState& state) {
-  return state.clock * 4 + static_cast<std::int64_t>(state.group_state);
+  const std::int64_t clock = state.clock << made_in_bits | state.made_in;
+  return clock * 4 + static_cast<std::int64_t>(state.group_state);
 }
 
 MemberState unpacked(std::int64_t number) {
-  return {number / 4, static_cast<GroupState>(number % 4)};
+  const std::int64_t clock = number / 4;
+  return {clock >> made_in_bits, static_cast<GroupState>(number % 4),
+          static_cast<std::uint32_t>(clock) & ((1U << made_in_bits) - 1)};
 }
 
 std::optional<int> owner_of_optimizer(const std::vector<std::int64_t>& optimizers, int source,

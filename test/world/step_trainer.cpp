@@ -128,7 +128,7 @@ Flow<> StepMember::enter(std::unique_ptr<Group> formed) {
     const auto program = give({});
     co_await all_of(program, plan.source);
   }
-  held_.complete(rank);
+  held_.complete(rank, group_->id);
   begin_at(static_cast<std::uint64_t>(plan.clock));
   if (behind) taken_over_ = true;
 }
@@ -172,7 +172,7 @@ Flow<> StepMember::step() {
   if (taken_over_) co_return;
   make_step();
   co_await at(Moment::made);
-  held_.set_clock(held_.clock() + 1);
+  held_.made_step(held_.clock() + 1);
   co_await between_steps();
 }
 

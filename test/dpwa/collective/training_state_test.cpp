@@ -83,7 +83,7 @@ struct Momentum final : OptimizerState {
 struct Transfer {
   void enter(const Mirror& group, const std::vector<MemberState>& members) {
     transfer.enter(group, plan_sync(members));
-    transfer.complete(group.rank());
+    transfer.complete(group);
   }
   GroupState own() const { return transfer.own_state(/*newcomer=*/false).group_state; }
 

@@ -28,6 +28,19 @@ TEST_CASE("members of a group that finished a step hand its result to those that
   CHECK_FALSE(plan_sync({{42, member}, {42, member}}).any_behind());
 }
 
+TEST_CASE("of members whose last steps were made in different groups one state stays") {
+  // The first had all of the exchange that the others repeated without it.
+  const SyncPlan most =
+      plan_sync({{42, member, 1}, {42, member, 2}, {41, member, 1}, {42, member, 2}});
+  CHECK(most.source == 1);
+  CHECK(most.made_in == 2);
+  CHECK(most.behind == Flags{true, false, true, false});
+  const SyncPlan first =
+      plan_sync({{41, member, 3}, {41, member, 3}, {42, member, 1}, {42, member, 2}});
+  CHECK(first.source == 2);
+  CHECK(first.behind == Flags{true, true, false, true});
+}
+
 TEST_CASE("a newcomer takes over from the group, however far its checkpoint was") {
   const SyncPlan plan = plan_sync({{900, none}, {42, member}, {50, apart}});
   CHECK(plan.source == 1);
@@ -45,9 +58,9 @@ TEST_CASE("those that trained apart take the mean of their weights, and newcomer
 
 TEST_CASE("what a rank says of itself travels as one number") {
   for (const GroupState group_state : {member, apart, none}) {
-    const MemberState state = unpacked(packed({123456789, group_state}));
-    CHECK(state.clock == 123456789);
-    CHECK(state.group_state == group_state);
+    const MemberState state{1234567890123, group_state, (1U << made_in_bits) - 1};
+    CHECK(unpacked(packed(state)) == state);
+    CHECK(unpacked(packed({0, group_state, 0})) == MemberState{0, group_state, 0});
   }
 }
 
