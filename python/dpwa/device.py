@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 HostBytes = np.ndarray[Any, Any]  # of the core; lent for the copy that begins in the call
 
 
+def api_of(device: torch.device) -> Any:
+    """Its streams and events; none: it has none."""
+    import torch
+
+    return None if device.type == "cpu" else torch.get_device_module(device)
+
+
+def require_no_capture(api: Any) -> None:
+    captures = getattr(api, "is_current_stream_capturing", None)
+    if captures and captures():
+        raise _core.UsageError("a call of the node while a CUDA graph is captured, whose replays would exchange nothing with "
+                               "other nodes; accepted: capture other work, and call it after each replay")  # fmt: skip
+
+
 class Region:
     """Tensors of one type and rule, side by side: `offset` and `bytes` in a snapshot."""
 
@@ -61,10 +75,7 @@ class DevicePasses:
         return region.values[begin : begin + size // region.dtype.itemsize]
 
     def require_no_capture(self) -> None:
-        captures = getattr(self._api, "is_current_stream_capturing", None)
-        if captures and captures():
-            raise _core.UsageError("a call of the node while a CUDA graph is captured, whose replays would exchange nothing "
-                                   "with other nodes; accepted: capture other work, and call it after each replay")  # fmt: skip
+        require_no_capture(self._api)
 
     def note_loss(self, loss: Any) -> None:
         """Of the step that is sent now: it is read on the host once the device has computed it."""

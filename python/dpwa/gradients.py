@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,25 @@ class Places:
         return self._made[index]
 
 
+def strides_of(tensor: torch.Tensor) -> tuple[int, ...]:
+    """Those of its gradient: without gaps."""
+    dense = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size > 1 and stride != dense:
+            return tuple(math.prod(tensor.shape[axis + 1 :]) for axis in range(tensor.dim()))
+        dense *= size
+    return tensor.stride()
+
+
+def checksum_of(tensors: Iterable[torch.Tensor], before: int = 0) -> int:
+    import torch
+
+    for tensor in tensors:
+        content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
+        before = zlib.crc32(content.numpy(), before)
+    return before
+
+
 class TorchGradients:
     """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete."""
 
@@ -41,8 +61,8 @@ class TorchGradients:
         self._strided = torch.strided
         self._places = Places(
             core,
-            lambda memory, i: torch.from_numpy(memory).view(parameters[i].dtype)
-            .as_strided(parameters[i].shape, parameters[i].stride()),
+            lambda memory, i: (memory if isinstance(memory, torch.Tensor) else torch.from_numpy(memory))
+            .view(parameters[i].dtype).as_strided(parameters[i].shape, strides_of(parameters[i])),
             [parameter.numel() * parameter.element_size() for parameter in parameters],
         )
         core.set_source(self)
@@ -175,12 +195,11 @@ class OptimizerState:
             for parameter in group["params"]:
                 for key, value in sorted(self._optimizer.state.get(parameter, {}).items()):
                     if isinstance(value, torch.Tensor):
-                        content = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+                        checksum = checksum_of([value], zlib.crc32(key.encode(), checksum))
                     elif plain(value):
-                        content = plain(value).encode()
+                        checksum = zlib.crc32(plain(value).encode(), zlib.crc32(key.encode(), checksum))
                     else:
                         return "not compared"
-                    checksum = zlib.crc32(content, zlib.crc32(key.encode(), checksum))
         return f"checksum {checksum:08x}"
 
     def save(self) -> bytes:
@@ -193,7 +212,7 @@ class OptimizerState:
     def load(self, saved: bytes) -> None:
         import torch
 
-        self._optimizer.load_state_dict(torch.load(io.BytesIO(saved), weights_only=True))
+        self._optimizer.load_state_dict(torch.load(io.BytesIO(saved), map_location="cpu", weights_only=True))
 
 
 class ProgramUpdate:

@@ -49,16 +49,15 @@ class Node:
 
     def __init__(self, file: str | PathLike[str] | None, name: str | None, join: Sequence[str], threads: int | None,
                  tensors: Tensors, trained: list[bool], passes: DevicePasses | None = None) -> None:  # fmt: skip
-        if file is None and not _core.is_launched():
-            raise _core.ConfigError("attach() without a file: no launcher has started this process; accepted: a cluster "
-                                    "file, or torchrun, srun, mpirun, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")  # fmt: skip
-        self._launched = _core.LaunchedConfig(fspath(file or LAUNCHED), name or "", list(join), meet)
+        self._launched = self._load(file, name, join)
         self._config = self._launched.config
+        self._key = (str(self._config.file), self.name)  # of STARTED
         if passes and self._config.backend not in ("gossip", "null"):
             raise _core.ModelError(f"the model is on {passes.device}, and the back end {self._config.backend}; accepted on "
-                                   "a device: gossip, null")  # fmt: skip
+                                   "a device: gossip, null, and collective with attach(group=...), a process group of "
+                                   "torch.distributed")  # fmt: skip
         self._passes = passes  # of a model on a device
-        self._core = _core.make_trainer(self._config, tensors, trained, threads or self._config.threads, passes)
+        self._core = self._make_core(tensors, trained, threads)
         self._together = self._config.backend == "collective"  # all nodes make the same steps
         self._averages = self._core.averages_gradients  # over all nodes
         self._phase = "made"
@@ -68,6 +67,15 @@ class Node:
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
         self._finished = FinishReport(False, 1, float("nan"), True)
+
+    def _load(self, file: str | PathLike[str] | None, name: str | None, join: Sequence[str]) -> Any:
+        if file is None and not _core.is_launched():
+            raise _core.ConfigError("attach() without a file: no launcher has started this process; accepted: a cluster "
+                                    "file, or torchrun, srun, mpirun, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT")  # fmt: skip
+        return _core.LaunchedConfig(fspath(file or LAUNCHED), name or "", list(join), meet)
+
+    def _make_core(self, tensors: Tensors, trained: list[bool], threads: int | None) -> Any:
+        return _core.make_trainer(self._config, tensors, trained, threads or self._config.threads, self._passes)
 
     @property
     def name(self) -> str:
@@ -126,10 +134,9 @@ class Node:
         """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end. A node
         of this process that was started before under the same name of the same file leaves."""
         self._must_be("made", "start()")
-        key = (self._config.file, self.name)
-        if before := STARTED.get(key):  # as of a cell of a notebook that runs twice
+        if before := STARTED.get(self._key):  # as of a cell of a notebook that runs twice
             before.leave()
-        STARTED[key] = self
+        STARTED[self._key] = self
         self._dropped = weakref.finalize(self, leave_behind, self._core, self._hooks, self._passes)
         self._dropped.atexit = False
         self._take_in()

@@ -16,6 +16,7 @@ from dpwa.gradients import TorchGradients
 from dpwa.node import Node, Tensors, number
 from dpwa.reports import StepReport
 from dpwa.store_worker import TorchStoreGradients
+from dpwa.torch_tensors import is_sharded, local, refuse, rule_of, shard_of, tensors_of
 
 if TYPE_CHECKING:
     import torch
@@ -26,61 +27,31 @@ AGAIN += "checkpoint is loaded"
 
 
 def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name: str | None = None, *, join: Sequence[str] = (),
-           threads: int | None = None) -> TorchNode:  # fmt: skip
+           threads: int | None = None, group: torch.distributed.ProcessGroup | None = None) -> TorchNode:  # fmt: skip
     """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with the parameters and buffers of
     `model`, which have to be in host memory. Without a file the processes of a launcher are the nodes.
 
     They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
     same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
     converted or given other layers. Sharded parameters (DTensors, as of FSDP2) keep their own memory, under gossip: each
-    rank exchanges its shards with the same rank of other groups, by a cluster file of its own. join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the
-    passes over a large model; the default is this node's part of its host.
+    rank exchanges its shards with the same rank of other groups, by a cluster file of its own. join: HOST:PORT of running
+    nodes, for a name that the file lacks. threads: of the passes over a large model; the default is this node's part of
+    its host.
+
+    group: of torch.distributed. Back end collective averages gradients on it, of models on any device that it serves;
+    parameters stay where they are. Without a file its ranks are the nodes.
 
     Raises ConfigError with the line of the cluster file, and ModelError that names the tensor.
     """
-    return TorchNode(model, file, name, join, threads)
+    if group is None:
+        return TorchNode(model, file, name, join, threads)
+    from dpwa.process_group import GroupNode
 
-
-def tensors_of(model: torch.nn.Module) -> list[tuple[str, torch.Tensor, bool]]:
-    """Name, tensor, whether it is a parameter: module by module, its parameters and then its buffers. A tensor that is
-    registered twice (tied weights) comes once, under its first name. The order is that of the C++ adapters."""
-    found: dict[int, tuple[str, torch.Tensor, bool]] = {}
-    parameters = {id(parameter) for parameter in model.parameters()}
-    for prefix, module in model.named_modules():
-        for own in (module._parameters, module._buffers):
-            for name, tensor in own.items():
-                if tensor is not None:
-                    full = f"{prefix}.{name}" if prefix else name
-                    found.setdefault(id(tensor), (full, tensor, id(tensor) in parameters))
-    return list(found.values())
-
-
-def rule_of(tensor: torch.Tensor, is_parameter: bool) -> str:
-    if (is_parameter and not tensor.requires_grad) or str(tensor.dtype) == "torch.bool":
-        return "carry"
-    return "interpolate" if tensor.is_floating_point() else "maximum"
+    return GroupNode(model, file, name, join, group)
 
 
 def is_on_host(device: torch.device) -> bool:
     return device.type == "cpu"
-
-
-def is_sharded(tensor: torch.Tensor) -> bool:
-    return hasattr(tensor, "placements") and hasattr(tensor, "to_local")
-
-
-def local(tensor: Any) -> torch.Tensor:
-    """What this process has of it."""
-    return tensor.detach().to_local() if is_sharded(tensor) else tensor  # type: ignore[no-any-return]
-
-
-def shard_of(tensor: Any) -> str:
-    mesh = tensor.device_mesh
-    return f"{list(tensor.shape)} as {list(tensor.placements)}, part {mesh.get_coordinate()} of {list(mesh.shape)}"
-
-
-def refuse(name: str, why: str) -> None:
-    raise _core.ModelError(f"tensor '{name}' cannot be shared: {why}")
 
 
 class TorchNode(Node):
@@ -98,8 +69,7 @@ class TorchNode(Node):
             described.append((full, "boolean" if dtype == "bool" else dtype, rule_of(tensor, is_parameter),
                               list(local(tensor).shape)))  # fmt: skip
         trained = [is_parameter and tensor.requires_grad for _, tensor, is_parameter in listed]
-        super().__init__(file, name, join, threads, described, trained,
-                         None if is_on_host(device) else DevicePasses(device))  # fmt: skip
+        super().__init__(file, name, join, threads, described, trained, self._reach(device))
         self._model, self._copies = model, []
         self._names, self._tensors = [], []  # of the tensors that have moved
         self._move_in(listed)
@@ -112,6 +82,9 @@ class TorchNode(Node):
             all_parameters = [(full, tensor) for full, tensor, is_parameter in listed if is_parameter]
             self._gradients = TorchStoreGradients(self._core, names, parameters, all_parameters)
         self._hooks = self._gradients.hooks if self._gradients else []
+
+    def _reach(self, device: torch.device) -> DevicePasses | None:
+        return None if is_on_host(device) else DevicePasses(device)
 
     def start(self) -> None:
         import torch
@@ -191,6 +164,11 @@ class TorchNode(Node):
             self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
         if shards:
             self._core.mark("shards", "; ".join(dict.fromkeys(shards)))
+        self._note_places()
+
+    def _note_places(self) -> None:
+        import torch
+
         self._place_of = torch.Tensor.data_ptr
         self._places = [tensor.data_ptr() for tensor in self._tensors]
         self._shapes = [tensor.shape for tensor in self._tensors]
@@ -285,9 +263,13 @@ class TorchNode(Node):
         self._prepare()
         self._phase = "between steps"
         with self._call, self._heeding_failures():
-            report = self._report(self._core.step(state, number(loss), skips))
+            report = self._report(self._core.step(state, self._number(loss), skips))
         self._settle(state)
         return report
+
+    @staticmethod
+    def _number(loss: Any) -> float:
+        return number(loss)
 
     def _prepare(self) -> None:
         self._check()
@@ -335,7 +317,7 @@ class TorchNode(Node):
         with self._call, self._heeding_failures():
             if self._passes:
                 self._passes.note_loss(loss)
-            self._core.update_send(math.nan if self._passes else number(loss))
+            self._core.update_send(math.nan if self._passes else self._number(loss))
         self._settle()
         self._phase = "in a step"
 
@@ -349,7 +331,7 @@ class TorchNode(Node):
 
     def _wait(self, loss: Any) -> StepReport:
         self._copy_in()
-        report = self._wait_for(None if loss is None else number(loss))
+        report = self._wait_for(None if loss is None else self._number(loss))
         self._copy_back()
         if self._phase != "left":
             self._settle()

@@ -23,6 +23,8 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("without torch") from error
 
+from gloo import group_of
+
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 ONE = (torch.float32,)
 LAZY = "timeout_ms: 60s, finish_wait_ms: 60s"
@@ -91,6 +93,9 @@ class Contract:
     def settings(self) -> list[str]:
         raise NotImplementedError
 
+    def attach(self: Any, model: Any, file: str, rank: int, count: int) -> Any:
+        return dpwa.attach(model, file, f"w{rank + 1}")
+
     def file(self: Any, setting: str, nodes: int) -> str:
         return cluster(self.folder, nodes, *setting.split("\n"))
 
@@ -104,7 +109,7 @@ class Contract:
         optimizers = [sgd(model) for model in models]  # before attach(): parameters keep their identity
 
         def run(rank: int) -> Any:
-            node = dpwa.attach(models[rank], file, f"w{rank + 1}")
+            node = self.attach(models[rank], file, rank, count)
             try:
                 return body(Participant(rank, models[rank], optimizers[rank], Data(rank, dtype), node, together))
             except BaseException:
@@ -313,6 +318,22 @@ class Collective(Contract, WithServers):
     def settings(self) -> list[str]:
         return [f"backend: collective\ncollective: {{start_wait_ms: {PATIENCE:.0f}s, on_lost_rank: {policy}}}"
                 for policy in ("stop", "shrink", "gossip")]  # fmt: skip
+
+
+class ProcessGroups(Contract, WithServers):
+    """Back end collective on groups of torch.distributed."""
+
+    groups = 0
+
+    def settings(self) -> list[str]:
+        return ["backend: collective", "backend: collective\ncollective: {bucket_bytes: 0, average_buffers: true}"]
+
+    def file(self, setting: str, nodes: int) -> str:
+        self.groups += 1
+        return super().file(setting, nodes)
+
+    def attach(self, model: Any, file: str, rank: int, count: int) -> Any:
+        return dpwa.attach(model, file, f"w{rank + 1}", group=group_of(f"{file}.{self.groups}", rank, count))
 
 
 class Servers(Contract, WithServers):
