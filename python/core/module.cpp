@@ -119,6 +119,9 @@ void add_config(nb::module_& module) {
                    [](const Config& config) {
                      return std::string(config::name_in(config::backend_words, config.backend));
                    })
+      .def_prop_ro("yaml", [](const Config& config) { return to_yaml(config); })  // every key
+      .def("refuse", [](const Config& config, const std::string& key,
+                        const std::string& problem) { fail_at_key(config, key, problem); })
       .def_prop_ro("rank", &Config::self_index)
       .def_prop_ro("size", [](const Config& config) { return config.nodes.size(); })
       .def_prop_ro("threads", [](const Config& config) { return node_threads(config); });

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from dpwa import _core
-from dpwa.command import program
 from dpwa.group_exchange import Ranks
 from dpwa.group_trainer import GroupTrainer
 from dpwa.node import Tensors
@@ -25,16 +23,10 @@ DEFAULTS = {"collective.bucket_bytes": str(25 << 20), "collective.average_buffer
 NEEDED = {"collective.engine": "auto", "collective.compression": "none", "collective.on_lost_rank": "stop"}
 
 
-def settings_of(file: str) -> dict[str, str]:
-    """The values of all keys of a cluster file, as the core reads it."""
-    try:
-        said = subprocess.run([program(), "config", "check", file], capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise _core.Error(f"the command line of dpwa, which reads {file}, does not start: {error}") from None
-    if said.returncode:
-        raise _core.ConfigError((said.stderr.strip().splitlines() or [f"{file}: not read"])[-1].removeprefix("error: "))
+def settings_of(config: Any) -> dict[str, str]:
+    """The values of all keys of the file, by name."""
     found, section = {}, ""
-    for line in said.stdout.splitlines():
+    for line in config.yaml.splitlines():
         key, _, value = line.partition(":")
         if not line.startswith(" "):
             section = key
@@ -84,16 +76,16 @@ class GroupNode(TorchNode):
         launched = super()._load(file, name, join)
         config = launched.config
         if config.backend != "collective":
-            raise _core.ConfigError(f"{config.file}: backend: '{config.backend}' does not train on a process group; "
-                                    "accepted: collective, or attach() without group")  # fmt: skip
-        self._settings = settings_of(config.file)
+            config.refuse("backend", f"'{config.backend}' does not train on a process group; accepted: collective, or "
+                          "attach() without group")  # fmt: skip
+        self._settings = settings_of(config)
         for key, accepted in NEEDED.items():
             if self._settings[key] != accepted:
-                raise _core.ConfigError(f"{config.file}: {key}: {self._settings[key]} is not offered on a process group; "
-                                        f"accepted: {accepted}, or attach() without group")  # fmt: skip
+                config.refuse(key, f"{self._settings[key]} is not offered on a process group; accepted: {accepted}, or "
+                              "attach() without group")  # fmt: skip
         if config.size != self._ranks.size:
-            raise _core.ConfigError(f"{config.file}: nodes: {config.size}, and the process group has {self._ranks.size} "
-                                    "ranks; accepted: as many nodes as ranks")  # fmt: skip
+            config.refuse("nodes", f"{config.size}, and the process group has {self._ranks.size} ranks; accepted: as many "
+                          "nodes as ranks")  # fmt: skip
         return launched
 
     def _make_core(self, tensors: Tensors, trained: list[bool], threads: int | None) -> GroupTrainer:
