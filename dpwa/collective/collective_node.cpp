@@ -260,8 +260,8 @@ void CollectiveNode::tell_status(const Loss& loss) {
 
 FinishReport CollectiveNode::finish() {
   if (is_running()) replica_.check();
-  guarded([this] { run_out(); });
-  steps_.end_step(transfer_.clock());  // those exchanges were no steps
+  if (!steps_.all_stop()) guarded([this] { run_out(); });  // else all are here, with one model
+  steps_.end_step(transfer_.clock());                      // those exchanges were no steps
   if (phase_ == Phase::apart) {
     finished_ = gossip_->finish();
   } else if (phase_ == Phase::together) {

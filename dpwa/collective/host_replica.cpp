@@ -138,9 +138,9 @@ void HostReplica::drop() {
 
 StepResult HostReplica::exchange() {
   if (!exchange_->has_begun()) return contribute(/*joined=*/false, used_);
-  std::vector<std::size_t> left;  // of buckets that have not all of theirs
+  std::vector<std::size_t> left;  // of buckets that have not all of theirs, or while accumulating
   for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (exchange_->has_come(i) && !exchange_->has(i)) left.push_back(i);
+    if (used_[i] && !exchange_->has(i)) left.push_back(i);
   give(left);
   return end(/*joined=*/false);
 }

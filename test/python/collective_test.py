@@ -217,6 +217,24 @@ class Torch(InFolder):
         for one, two in zip(models[0].parameters(), models[1].parameters()):
             self.assertTrue(torch.equal(one, two))
 
+    def test_all_end_after_the_step_after_one_wanted_to(self) -> None:
+        file = cluster(self.folder, 2, COLLECTIVE)
+
+        def run(rank: int) -> tuple[int, bool]:
+            model = torch.nn.Linear(2, 2)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            steps = 0
+            with dpwa.attach(model, file, f"w{rank + 1}") as node:
+                while True:
+                    model(torch.ones(1, 2)).sum().backward()
+                    node.step(optimizer)
+                    steps += 1
+                    if node.should_stop(rank == 1 and steps >= 3):
+                        break
+            return steps, node.finish().averaged  # again
+
+        self.assertEqual(all_at_once(lambda: run(0), lambda: run(1)), [(4, True)] * 2)
+
     def test_nodes_with_another_optimizer_end_with_one_line(self) -> None:
         file = cluster(self.folder, 2, COLLECTIVE)
 

@@ -9,7 +9,7 @@ import threading
 import unittest
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,65 +23,12 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("without torch") from error
 
+from contract_net import Data, Net, Participant, equal, sgd
 from gloo import group_of
 
 DTYPES = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 ONE = (torch.float32,)
 LAZY = "timeout_ms: 60s, finish_wait_ms: 60s"
-
-
-class Net(nn.Module):
-    """Is a point in the circle? With what models have: statistics, a tied layer, a frozen tensor."""
-
-    def __init__(self, seed: int, dtype: Any) -> None:
-        super().__init__()
-        torch.manual_seed(seed)
-        self.hidden, self.norm, self.scores = nn.Linear(2, 32), nn.BatchNorm1d(32), nn.Linear(32, 2)
-        self.tied = self.scores
-        self.fixed = nn.Parameter(torch.full((3,), float(seed)), requires_grad=False)
-        self.to(dtype)
-
-    def forward(self, x: Any) -> Any:
-        return self.tied(torch.relu(self.norm(self.hidden(x))))
-
-
-class Data:
-    def __init__(self, seed: int, dtype: Any) -> None:
-        self._draw, self._dtype = torch.Generator().manual_seed(seed), dtype
-
-    def loss(self, model: Any) -> Any:
-        x = torch.rand(32, 2, generator=self._draw) * 2 - 1
-        return nn.functional.cross_entropy(model(x.to(self._dtype)).float(), (x.square().sum(1) < 0.6).long())
-
-
-def equal(one: Any, other: Any) -> bool:
-    return all(torch.equal(mine, its) for mine, its in zip(one.state_dict().values(), other.state_dict().values()))
-
-
-def sgd(model: Any) -> Any:
-    return torch.optim.SGD([one for one in model.parameters() if one.requires_grad], lr=0.05, momentum=0.9)
-
-
-class Participant(NamedTuple):
-    rank: int
-    model: Any
-    optimizer: Any
-    data: Data
-    node: Any
-    together: threading.Barrier
-
-    def backward(self) -> Any:
-        loss = self.data.loss(self.model)
-        self.optimizer.zero_grad()
-        loss.backward()
-        return loss
-
-    def step(self, loss: Any = None) -> Any:
-        own = self.backward()
-        return self.node.step(self.optimizer, own if loss is None else loss)
-
-    def meet(self) -> None:
-        self.together.wait(PATIENCE)
 
 
 class Contract:
@@ -211,6 +158,26 @@ class Contract:
                     own.meet()
                     own.node.finish()
                     self.assertTrue(all(torch.isfinite(one).all() for one in own.model.state_dict().values()))
+
+                self.run_nodes(setting, dtype, train)
+
+    def test_a_parameter_that_only_passes_under_accumulate_use_counts(self: Any) -> None:
+        for setting, dtype, here in self.each(ONE):
+            with here:
+
+                def train(own: Participant, dtype: Any = dtype) -> None:
+                    own.node.start()
+                    own.meet()
+                    before = own.model.spare.weight.detach().clone()
+                    own.optimizer.zero_grad()
+                    with own.node.accumulate():
+                        own.model.spare(torch.ones(1, 2, dtype=dtype)).sum().backward()
+                    loss = own.data.loss(own.model)
+                    loss.backward()
+                    own.node.step(own.optimizer, loss)
+                    own.meet()
+                    own.node.finish()
+                    self.assertTrue((own.model.spare.weight < before).all())
 
                 self.run_nodes(setting, dtype, train)
 
