@@ -236,6 +236,12 @@ std::vector<std::string> MemberWatch::missing(const Epoch& current, TimePoint no
   return names;
 }
 
+bool MemberWatch::has_heard_servers(const Epoch& epoch) const {
+  return std::ranges::all_of(epoch.servers, [&](const ServerEntry& server) {
+    return server.id.name == self_.name || views_.contains(server.id.name);
+  });
+}
+
 std::vector<std::string> MemberWatch::started_again(const Epoch& epoch) const {
   const auto is_new = [&](std::size_t at) {
     const MemberId& id = epoch.servers[at].id;

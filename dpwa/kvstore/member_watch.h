@@ -168,6 +168,8 @@ class MemberWatch {
   // The servers of this epoch that had slices which nobody has any more, because every server that
   // had them was started again since. The run cannot go on.
   std::vector<std::string> started_again(const Epoch& epoch) const;
+  // Whether every other server of the file has said something since this process began.
+  bool has_heard_servers(const Epoch& epoch) const;
   // How long this worker may compute before it counts as hung.
   Duration hung_after(const Epoch& epoch, const std::string& worker) const;
 

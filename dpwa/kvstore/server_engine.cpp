@@ -23,6 +23,8 @@ constexpr bool is_one_of = (std::is_same_v<Type, Types> || ...);
 // Snapshots are counted one by one: no beat can use up their numbers.
 constexpr std::uint32_t most_snapshots_ahead = 1 << 20;
 
+constexpr int patience = 10;  // silences
+
 // To the workers of the run whose last epoch this is.
 Answer run_over(const Epoch& last, const std::vector<std::string>& started_again) {
   Answer answer;
@@ -149,7 +151,7 @@ bool ServerEngine::agrees(const MemberId& from, const Beat& beat) {
 std::optional<Answer> ServerEngine::refusal(const MemberId& worker, TimePoint now) const {
   Answer answer;
   answer.kind = AnswerKind::name_taken;
-  const auto lost = has_listened(now) ? watch_.started_again(epoch()) : std::vector<std::string>();
+  const auto lost = lost_servers(now);
   if (!lost.empty() && !epoch().has(worker)) {
     answer.problem = "the run cannot continue: " + words_for_lost(lost);
   } else if (watch_.is_taken(worker, now)) {
@@ -199,10 +201,17 @@ bool ServerEngine::may_vote(TimePoint now) const {
 }
 
 // A worker that has missed the last epochs may be the first that tells of the run: others, in later
-// ones, may have the values that were this server's alone.
-std::vector<std::string> ServerEngine::started_again(TimePoint now) const {
-  if (member_ || !has_listened(now)) return {};
+// ones, may have the values that were this server's alone. So may a server that cannot be heard,
+// which the former process has filled since: only after a long silence it counts as gone.
+std::vector<std::string> ServerEngine::lost_servers(TimePoint now) const {
+  const bool may_be_cut_off = now - started_ < patience * options_.watch.silent_after;
+  const bool others_may_hold = options_.shard.replicas && !watch_.has_heard_servers(epoch());
+  if (!has_listened(now) || (others_may_hold && may_be_cut_off)) return {};
   return watch_.started_again(epoch());
+}
+
+std::vector<std::string> ServerEngine::started_again(TimePoint now) const {
+  return member_ ? std::vector<std::string>() : lost_servers(now);
 }
 
 // A server that has been started again may learn of the run from anyone. A worker that the others

@@ -123,6 +123,7 @@ class ServerEngine {
   std::optional<Answer> later_number(const MemberId& process, TimePoint now) const;
   void note_later_process(std::uint64_t incarnation, std::uint64_t known);
   bool has_listened(TimePoint now) const;
+  std::vector<std::string> lost_servers(TimePoint now) const;
   bool may_vote(TimePoint now) const;
   bool believes(const MemberId& from, const Epoch& epoch) const;
   bool has_former_values(const Epoch& epoch) const;
