@@ -36,7 +36,7 @@ class Roles:
 
 
 def device(text: str) -> str:
-    if not re.fullmatch("cpu|cuda(:[0-9]+)?", text):
+    if not re.fullmatch("cpu|cuda(:[0-9]{1,2})?", text):
         raise argparse.ArgumentTypeError(f"'{text}' is not accepted; accepted: cpu, cuda, cuda:N")
     return text
 

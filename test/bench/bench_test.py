@@ -219,8 +219,10 @@ class Training(unittest.TestCase):
         self.check(document("collective", *self.ON_CPU), "collective", 2)
 
     def test_a_device_that_is_not_there_is_one_line(self) -> None:
-        done = bench("step", "--device", "nowhere", code=1)
-        self.assertEqual((done.stdout, done.stderr.count("dpwa-bench: ")), ("", 1))
+        for device in ("nowhere", "cuda:99", "cuda:999"):
+            done = bench("step", "--device", device, code=2)
+            self.assertEqual((done.stdout, done.stderr.count("dpwa-bench: ")), ("", 1))
+            self.assertRegex(done.stderr, f"'{device}' is not accepted.*accepted: cpu")
 
 
 class Collective(unittest.TestCase):
