@@ -145,9 +145,7 @@ class Node:
             with self._call:
                 self._core.start()
         except BaseException:  # after Ctrl-C the start goes on elsewhere, and then leaves
-            with contextlib.suppress(RuntimeError):
-                self._await_copies()
-            self._end()
+            self._end_failed()
             self._given_up = True
             raise
         self._give_back()
@@ -226,6 +224,11 @@ class Node:
         if self._passes:
             self._passes.synchronize()
 
+    def _end_failed(self) -> None:
+        with contextlib.suppress(RuntimeError):  # as in a process that was forked
+            self._await_copies()
+        self._end()
+
     def _end(self) -> None:
         self._phase = "left"
         if self._dropped:
@@ -241,9 +244,7 @@ class Node:
             if self._given_up:
                 self._core.keep(self)  # it may read the memory of the gradients
             if self._given_up or type(error) is _core.Error:
-                with contextlib.suppress(RuntimeError):  # as in a process that was forked
-                    self._await_copies()
-                self._end()
+                self._end_failed()
             raise
 
     def _wait_for(self, loss: float | None) -> StepReport:
