@@ -35,10 +35,7 @@ while (($# > 0)); do
 done
 
 [[ -x $venv/bin/pip ]] || die 'run scripts/setup.sh first'
-if ((${#versions[@]} == 0)); then
-  mapfile -t versions < <(torch_versions | newest_patches "$torch_minimum" | sort -V)
-  ((${#versions[@]} > 0)) || die "the package index names no torch from $torch_minimum on"
-fi
+choose_versions "$torch_minimum"
 if [[ -n $list ]]; then
   printf '%s\n' "${versions[@]}"
   exit 0

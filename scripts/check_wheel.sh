@@ -36,10 +36,7 @@ done
 
 [[ -x $venv/bin/pip ]] || die 'run scripts/setup.sh first'
 ((${#pythons[@]} > 0)) || pythons=(python3)
-if ((${#versions[@]} == 0)); then
-  mapfile -t versions < <(torch_versions | newest_patches "$oldest" | sort -V)
-  ((${#versions[@]} > 0)) || die "the package index names no torch from $oldest on"
-fi
+choose_versions "$oldest"
 if [[ -n $list ]]; then
   printf '%s\n' "${versions[@]}"
   exit 0

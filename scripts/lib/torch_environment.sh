@@ -30,6 +30,13 @@ newest_patches() {
   done
 }
 
+# choose_versions MINIMUM: `versions` keeps those that the user has named; else it gets these newest patches of the index.
+choose_versions() {
+  ((${#versions[@]} == 0)) || return 0
+  mapfile -t versions < <(torch_versions | newest_patches "$1" | sort -V)
+  ((${#versions[@]} > 0)) || die "the package index names no torch from $1 on"
+}
+
 # install_torch_version FOLDER VERSION: FOLDER/venv has this torch, and FOLDER/cuda the toolkit of a CUDA build.
 install_torch_version() {
   local folder=$1 version=$2 package cuda install
