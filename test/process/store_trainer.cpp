@@ -23,6 +23,7 @@
 #include "dpwa/kvstore/optimizer.h"
 #include "dpwa/security/security.h"
 #include "dpwa/snapshot/aligned_buffer.h"
+#include "test/support/temporary_directory.h"
 
 namespace {
 
@@ -190,7 +191,7 @@ int main(int argc, char** argv) try {
   const Config config = load_cluster(arguments[0]);
   const std::uint64_t steps = std::stoull(arguments[2]);
   const std::chrono::milliseconds pause(std::stoll(arguments[4]));
-  std::ofstream lines(arguments[5], std::ios::app);
+  std::ofstream lines = test::append_lines(arguments[5]);
   Trainer trainer(config, arguments[1], arguments[3]);
   std::uint64_t step = trainer.join();
   lines << "joined " << step << std::endl;

@@ -44,6 +44,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/config/reload.h"
 #include "test/process/wall_clock.h"
+#include "test/support/temporary_directory.h"
 #include "test/support/vector_cluster.h"
 
 namespace {
@@ -232,7 +233,7 @@ int train(const Options& options) {
   dpwa::open_log(config).use();
   const std::size_t rank = config.self_index();
   Model node(config, options.elements, 3.0F + static_cast<float>(rank));
-  std::ofstream output(options.output, std::ios::app);
+  std::ofstream output = dpwa::test::append_lines(options.output);
   const auto write = [&output](const json& line) { output << line.dump() << std::endl; };
 
   node.gossip->start();

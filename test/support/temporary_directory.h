@@ -40,6 +40,16 @@ inline std::string read_text(const std::filesystem::path& file) {
   return text.str();
 }
 
+// Opens a file of lines to add to it. What a killed process left after the last whole line goes:
+// the kernel may end a write() of a process that is killed where the file's next page begins.
+inline std::ofstream append_lines(const std::filesystem::path& file) {
+  if (std::filesystem::exists(file)) {
+    const std::string text = read_text(file);
+    std::filesystem::resize_file(file, text.rfind('\n') + 1);  // npos + 1: none is whole
+  }
+  return std::ofstream(file, std::ios::app);
+}
+
 inline void write_text(const std::filesystem::path& file, std::string_view text) {
   std::ofstream(file, std::ios::binary) << text;
 }

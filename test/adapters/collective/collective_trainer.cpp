@@ -21,6 +21,7 @@
 #include "dpwa/config/open_log.h"
 #include "dpwa/rules/step_report.h"
 #include "test/adapters/test_device.h"
+#include "test/support/temporary_directory.h"
 
 namespace {
 
@@ -115,7 +116,7 @@ int main(int count, char** arguments) {
   at::set_num_threads(1);
   dpwa::stop_signal::install();
   dpwa::stop_signal::defer(true);
-  std::ofstream out(arguments[6], std::ios::app);
+  std::ofstream out = dpwa::test::append_lines(arguments[6]);
   try {
     return train(arguments[1], arguments[2], std::stod(arguments[3]),
                  std::chrono::milliseconds(std::stol(arguments[4])), std::stol(arguments[5]), out);
