@@ -1,8 +1,10 @@
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,6 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/collective/gradient_exchange.h"
+#include "dpwa/snapshot/manifest.h"
+#include "dpwa/snapshot/type_names.h"
 #include "python/core/asked.h"
 #include "python/core/bindings.h"
 #include "python/core/collective_trainer.h"
@@ -99,6 +104,15 @@ class PythonOptimizer final : public collective::OptimizerState {
 }  // namespace
 
 void add_collective(nb::module_& module) {
+  // `parameters`: type and number of elements of each.
+  module.def("plan_buckets",
+             [](const std::vector<std::pair<std::string, std::uint64_t>>& parameters,
+                std::uint64_t bucket_bytes) {
+               std::vector<TensorSpec> specs;
+               for (const auto& [dtype, elements] : parameters)
+                 specs.push_back({"", dtype_named(dtype), BlendRule::interpolate, {elements}});
+               return collective::plan_buckets(specs, bucket_bytes);
+             });
   nb::class_<CollectiveTrainer, Trainer>(module, "CollectiveTrainer")
       .def("set_source",
            [](CollectiveTrainer& trainer, nb::handle source) {

@@ -111,15 +111,32 @@ void add_one_call(nb::module_& module) {
 }
 
 void add_config(nb::module_& module) {
+  nb::class_<CollectiveConfig>(module, "CollectiveConfig")
+      .def(nb::init<>())  // the defaults
+      .def_prop_ro("engine",
+                   [](const CollectiveConfig& config) { return config::name_of(config.engine); })
+      .def_prop_ro("compression",
+                   [](const CollectiveConfig& config) {
+                     return config::name_in(config::compression_words, config.compression);
+                   })
+      .def_prop_ro("on_lost_rank",
+                   [](const CollectiveConfig& config) {
+                     return config::name_in(config::on_lost_rank_words, config.on_lost_rank);
+                   })
+      .def_ro("bucket_bytes", &CollectiveConfig::bucket_bytes)
+      .def_ro("average_buffers", &CollectiveConfig::average_buffers)
+      .def_ro("plaintext", &CollectiveConfig::plaintext)
+      .def_prop_ro("start_wait_s", [](const CollectiveConfig& config) {
+        return std::chrono::duration<double>(config.start_wait).count();
+      });
   nb::class_<Config>(module, "Config")
       .def_ro("name", &Config::self)
       .def_ro("cluster", &Config::cluster)
       .def_prop_ro("file", [](const Config& config) { return config.file.string(); })
-      .def_prop_ro("backend",
-                   [](const Config& config) {
-                     return std::string(config::name_in(config::backend_words, config.backend));
-                   })
-      .def_prop_ro("yaml", [](const Config& config) { return to_yaml(config); })  // every key
+      .def_prop_ro("backend", [](const Config& config) { return config::name_of(config.backend); })
+      .def_ro("collective", &Config::collective)
+      .def_prop_ro("min_nodes", [](const Config& config) { return config.gossip.min_nodes; })
+      .def_prop_ro("security_mode", [](const Config& config) { return config.security.mode; })
       .def("refuse", [](const Config& config, const std::string& key,
                         const std::string& problem) { fail_at_key(config, key, problem); })
       .def_prop_ro("rank", &Config::self_index)

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     import torch
 
 CHUNK_BYTES = 25 << 20  # of a model, in one broadcast
-FIRST_BUCKET_BYTES = 1 << 20  # of the bucket that is full first: its sum begins early in backward()
 JOINED, STOPPING, LEFT = 1, 2, 4  # flags of a rank
 
 
@@ -158,16 +157,9 @@ class GradientSums:
         self._buckets: list[Bucket] = []
         self._bucket_of: dict[int, Bucket] = {}
         self.places: dict[int, torch.Tensor] = {}  # flat
-        open_ones: dict[Any, list[int]] = {}
-        for index in range(len(parameters) - 1, -1, -1):
-            kind = parameters[index].dtype
-            bucket = open_ones.setdefault(kind, [])
-            bucket.append(index)
-            limit = bucket_bytes if self._buckets else min(FIRST_BUCKET_BYTES, bucket_bytes)
-            if sum(parameters[one].numel() for one in bucket) * kind.itemsize >= limit:
-                self._add_bucket(open_ones.pop(kind), parameters)
-        for bucket in open_ones.values():
-            self._add_bucket(bucket, parameters)
+        kinds = [(str(one.dtype).removeprefix("torch."), one.numel()) for one in parameters]
+        for indices in _core.plan_buckets(kinds, bucket_bytes):
+            self._add_bucket(indices, parameters)
         self.has_begun = False
         self._came: set[int] = set()
         self._added: set[int] = set()

@@ -34,22 +34,22 @@ class GroupTrainer:
     averages_gradients = True
     groups = 1  # the places of gradients never change
 
-    def __init__(self, ranks: Ranks, config: Any, settings: dict[str, str], core: Any,
+    def __init__(self, ranks: Ranks, config: Any, core: Any,
                  listed: Sequence[tuple[str, torch.Tensor, bool]]) -> None:  # fmt: skip
-        self._ranks, self._config, self._settings, self._core = ranks, config, settings, core
+        self._ranks, self._config, self._core = ranks, config, core
         self._process = os.getpid()
         self._api = api_of(ranks.device)
         self._tensors = [tensor for _, tensor, _ in listed]
         self._trained = [one for _, one, is_parameter in listed if is_parameter and one.requires_grad]
         self._buffers = by_size(one for _, one, is_parameter in listed if not is_parameter and one.is_floating_point())
-        self._terms: dict[str, str] = {f"collective.{key}": settings[f"collective.{key}"]
+        self._terms: dict[str, str] = {f"collective.{key}": str(getattr(config.collective, key)).lower()
                                        for key in ("bucket_bytes", "average_buffers")}  # fmt: skip
         for name, tensor, is_parameter in listed:
             trained = "" if is_parameter and tensor.requires_grad else ", not trained"
             form = f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
             self._terms[f"tensor '{name}'"] = f"{form} with strides {list(strides_of(tensor))}{trained}"
-        self._sums = GradientSums(ranks, self._trained, int(settings["collective.bucket_bytes"]))
-        self._averages_buffers = settings["collective.average_buffers"] == "true"
+        self._sums = GradientSums(ranks, self._trained, config.collective.bucket_bytes)
+        self._averages_buffers = config.collective.average_buffers
         self._works: list[Any] = []  # beside those of the sums
         self._moved: list[tuple[torch.Tensor, list[torch.Tensor]]] = []  # buffers on their way, and whose they are
         self._names = [config.name]
@@ -99,7 +99,7 @@ class GroupTrainer:
         import torch
 
         self._require_usable()
-        limit = int(self._settings["collective.start_wait_ms"]) / 1000
+        limit = self._config.collective.start_wait_s
         own = {"name": self._config.name, "clock": self._clock, "host": socket.gethostname(), "terms": self._terms}
         self._runs, self._next = True, ""
         with self._waiting():
@@ -124,8 +124,8 @@ class GroupTrainer:
             values = [str(one["terms"].get(term, "")) for one in said]
             if len(set(values)) > 1:
                 raise self._end(f"because the ranks differ in {term}: {difference(values, self._names)}")
-        mode = self._settings.get("security.mode")
-        if (mode in ("psk", "mtls") and self._settings["collective.plaintext"] == "false"
+        mode = self._config.security_mode
+        if (mode in ("psk", "mtls") and not self._config.collective.plaintext
                 and len({one["host"] for one in said}) > 1):  # fmt: skip
             raise self._end(f"because gradients on a process group travel unencrypted, which security.mode {mode} does "
                             "not allow beyond this machine; accepted: collective.plaintext: true, or attach() without "
@@ -344,7 +344,7 @@ class GroupTrainer:
         self._begin_report()  # those exchanges were no steps
         self._exchanged = False
         return {"averaged": size > 1, "participants": size, "distance_to_average": 0.0 if size == 1 else math.nan,
-                "enough": size >= int(self._settings["gossip.min_nodes"]), "lost_final_model": False}  # fmt: skip
+                "enough": size >= self._config.min_nodes, "lost_final_model": False}  # fmt: skip
 
     def leave(self) -> None:
         """The others hear of it in place of what they wait for next from this rank. Waits for nobody."""

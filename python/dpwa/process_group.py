@@ -18,24 +18,8 @@ from dpwa.torch_tensors import is_sharded, refuse, tensors_of
 if TYPE_CHECKING:
     import torch
 
-DEFAULTS = {"collective.bucket_bytes": str(25 << 20), "collective.average_buffers": "false",
-            "collective.start_wait_ms": "60000", "gossip.min_nodes": "1"}  # fmt: skip
-NEEDED = {"collective.engine": "auto", "collective.compression": "none", "collective.on_lost_rank": "stop"}
-
-
-def settings_of(config: Any) -> dict[str, str]:
-    """The values of all keys of the file, by name."""
-    found, section = {}, ""
-    for line in config.yaml.splitlines():
-        key, _, value = line.partition(":")
-        if not line.startswith(" "):
-            section = key
-            for pair in value.strip(" {}").split(", ") if value.startswith(" {") else ():
-                word, _, its = pair.partition(": ")
-                found[f"{section}.{word}"] = its
-        elif value:
-            found[f"{section}.{key.strip()}"] = value.strip()
-    return found
+TRAINED = ("torch.float16", "torch.bfloat16", "torch.float32", "torch.float64")
+NEEDED = {"engine": "auto", "compression": "none", "on_lost_rank": "stop"}
 
 
 class Unlisted:
@@ -43,7 +27,8 @@ class Unlisted:
 
     def __init__(self, ranks: Ranks) -> None:
         self.name, self.rank, self.size = f"rank{ranks.rank}", ranks.rank, ranks.size
-        self.file, self.backend = "", "collective"
+        self.file, self.backend, self.security_mode, self.min_nodes = "", "collective", "", 1
+        self.collective = _core.CollectiveConfig()
         here = int(os.environ.get("LOCAL_WORLD_SIZE") or 1)  # of torchrun
         self.threads = max(1, len(os.sched_getaffinity(0)) // here)
         self.config = self
@@ -58,7 +43,6 @@ class GroupNode(TorchNode):
     def __init__(self, model: torch.nn.Module, file: str | PathLike[str] | None, name: str | None, join: Sequence[str],
                  group: Any) -> None:  # fmt: skip
         self._group = group
-        self._settings = dict(DEFAULTS)
         self._listed = tensors_of(model)
         super().__init__(model, file, name, join, None)
         if file is None:
@@ -78,10 +62,10 @@ class GroupNode(TorchNode):
         if config.backend != "collective":
             config.refuse("backend", f"'{config.backend}' does not train on a process group; accepted: collective, or "
                           "attach() without group")  # fmt: skip
-        self._settings = settings_of(config)
         for key, accepted in NEEDED.items():
-            if self._settings[key] != accepted:
-                config.refuse(key, f"{self._settings[key]} is not offered on a process group; accepted: {accepted}, or "
+            value = getattr(config.collective, key)
+            if value != accepted:
+                config.refuse(f"collective.{key}", f"{value} is not offered on a process group; accepted: {accepted}, or "
                               "attach() without group")  # fmt: skip
         if config.size != self._ranks.size:
             config.refuse("nodes", f"{config.size}, and the process group has {self._ranks.size} ranks; accepted: as many "
@@ -90,14 +74,14 @@ class GroupNode(TorchNode):
 
     def _make_core(self, tensors: Tensors, trained: list[bool], threads: int | None) -> GroupTrainer:
         for name, tensor, is_parameter in self._listed:
-            if is_parameter and tensor.requires_grad and not tensor.is_floating_point():
-                refuse(name, f"it is trained, and of type {tensor.dtype}; accepted: real floating-point numbers")
+            if is_parameter and tensor.requires_grad and str(tensor.dtype) not in TRAINED:
+                refuse(name, f"it is trained, and of type {tensor.dtype}; accepted: {', '.join(TRAINED)}")
             if is_sharded(tensor):
                 refuse(name, "it is sharded; accepted with backend gossip, not on a process group")
         core = None
         if self._config.file:  # it checks the rest of the file, and opens the log
             core = _core.make_trainer(self._config, [("none", "float32", "interpolate", [1])], [True], 1, None)
-        return GroupTrainer(self._ranks, self._config, self._settings, core, self._listed)
+        return GroupTrainer(self._ranks, self._config, core, self._listed)
 
     def _move_in(self, listed: list[tuple[str, torch.Tensor, bool]]) -> None:
         self._names = [name for name, _, _ in listed]
