@@ -75,7 +75,8 @@ class GroupNode(TorchNode):
     def _make_core(self, tensors: Tensors, trained: list[bool], threads: int | None) -> GroupTrainer:
         for name, tensor, is_parameter in self._listed:
             if is_parameter and tensor.requires_grad and str(tensor.dtype) not in TRAINED:
-                refuse(name, f"it is trained, and of type {tensor.dtype}; accepted: {', '.join(TRAINED)}")
+                refuse(name, f"it is trained, and of type {tensor.dtype}; accepted: real numbers of 16, 32 or 64 "
+                       "bits, in floating point")  # fmt: skip
             if is_sharded(tensor):
                 refuse(name, "it is sharded; accepted with backend gossip, not on a process group")
         core = None
