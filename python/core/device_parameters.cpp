@@ -31,11 +31,15 @@ AlignedBuffer DeviceParameters::allocate(std::size_t bytes, bool shared) {
   return buffer;
 }
 
+bool lock_pages_for(nanobind::handle passes, AlignedBuffer& memory) {
+  bool locked = false;
+  passes.attr("here")(nanobind::cpp_function([&] { locked = lock_pages(memory); }));
+  return locked;
+}
+
 void DeviceParameters::lock(AlignedBuffer& memory) {
   bool locked = false;
-  passes_.use([&](nanobind::handle passes) {  // CUDA would make a context on the first device else
-    passes.attr("here")(nanobind::cpp_function([&] { locked = lock_pages(memory); }));
-  });
+  passes_.use([&](nanobind::handle passes) { locked = lock_pages_for(passes, memory); });
   if (!locked && !std::exchange(said_not_locked_, true))
     log(LogLevel::warn, "gossip",
         "the device cannot lock host memory: copies to and from it are slower");

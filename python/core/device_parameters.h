@@ -4,10 +4,15 @@
 #include <span>
 
 #include "dpwa/gossip/parameters.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 #include "dpwa/snapshot/manifest.h"
 #include "python/core/asked.h"
 
 namespace dpwa::python {
+
+// For copies from and to the device of `passes`. false: it cannot lock memory, and copies are
+// slower. CUDA would make a context on the first device if another were the current one.
+bool lock_pages_for(nanobind::handle passes, AlignedBuffer& memory);
 
 // The parameters of a model on a device. The program makes the passes there, on streams of its own
 // (DevicePasses in python/dpwa/device.py); what is decided, and the host memory, are of the core.

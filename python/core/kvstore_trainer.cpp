@@ -3,6 +3,9 @@
 #include <cmath>
 #include <utility>
 
+#include "dpwa/log/log.h"
+#include "python/core/device_parameters.h"
+
 namespace dpwa::python {
 namespace {
 
@@ -19,9 +22,12 @@ const Config& checked(const Config& config) {
 }  // namespace
 
 KvstoreTrainer::KvstoreTrainer(const Config& config, std::vector<TensorSpec> tensors,
-                               const std::vector<bool>& trained)
+                               const std::vector<bool>& trained, nanobind::handle passes)
     : Trainer(checked(config), std::move(tensors)) {
   memory_ = AlignedBuffer(manifest_.total_bytes());
+  if (passes && !lock_pages_for(passes, memory_))
+    log(LogLevel::warn, "kvstore",
+        "the device cannot lock host memory: copies to and from it are slower");
   own_ = std::make_unique<Own>(config_, manifest_, memory(), trained);
 }
 

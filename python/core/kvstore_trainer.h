@@ -16,9 +16,10 @@ namespace dpwa::python {
 // Back end kvstore, for the types dist_*.
 class KvstoreTrainer final : public Trainer {
  public:
-  // `trained`: by tensor. Throws ConfigError for what this package lacks of the back end.
+  // `trained`: by tensor. `passes`: of a model on a device, which copies its values from and to
+  // memory(); none: it is there. Throws ConfigError for what this package lacks of the back end.
   KvstoreTrainer(const Config& config, std::vector<TensorSpec> tensors,
-                 const std::vector<bool>& trained);
+                 const std::vector<bool>& trained, nanobind::handle passes);
   ~KvstoreTrainer() override;
 
   kvstore::HostModel& model();

@@ -52,21 +52,14 @@ nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors
   std::vector<TensorSpec> specs;
   for (const auto& [name, dtype, rule, shape] : tensors)
     specs.push_back({name, dtype_named(dtype), rule_named(rule), shape});
-  switch (config.backend) {
-    case Backend::gossip:
-    case Backend::null:
-      return nb::cast(std::shared_ptr<Trainer>(make_gossip_trainer(
-          config, std::move(specs), threads, passes.is_none() ? nb::handle() : passes)));
-    case Backend::collective:
-      return nb::cast(
-          std::make_shared<CollectiveTrainer>(config, std::move(specs), trained, threads));
-    case Backend::kvstore:
-      break;
-  }
-  if (is_local(config.kvstore.type))
-    return nb::cast(std::shared_ptr<Trainer>(
-        make_gossip_trainer(config, std::move(specs), threads, nb::handle())));
-  return nb::cast(std::make_shared<KvstoreTrainer>(config, std::move(specs), trained));
+  const nb::handle on_device = passes.is_none() ? nb::handle() : passes;
+  if (config.backend == Backend::collective)
+    return nb::cast(
+        std::make_shared<CollectiveTrainer>(config, std::move(specs), trained, threads));
+  if (config.backend == Backend::kvstore && !is_local(config.kvstore.type))
+    return nb::cast(std::make_shared<KvstoreTrainer>(config, std::move(specs), trained, on_device));
+  return nb::cast(
+      std::shared_ptr<Trainer>(make_gossip_trainer(config, std::move(specs), threads, on_device)));
 }
 
 void add_errors(nb::module_& module) {

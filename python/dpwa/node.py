@@ -52,9 +52,9 @@ class Node:
         self._launched = self._load(file, name, join)
         self._config = self._launched.config
         self._key = (str(self._config.file), self.name)  # of STARTED
-        if passes and self._config.backend not in ("gossip", "null"):
-            raise _core.ModelError(f"the model is on {passes.device}, and the back end {self._config.backend}; accepted on "
-                                   "a device: gossip, null, and collective with attach(group=...), a process group of "
+        if passes and self._config.backend == "collective":
+            raise _core.ModelError(f"the model is on {passes.device}, and the back end collective; accepted on a device: "
+                                   "gossip, kvstore, null, and collective with attach(group=...), a process group of "
                                    "torch.distributed")  # fmt: skip
         self._passes = passes  # of a model on a device
         self._core = self._make_core(tensors, trained, threads)

@@ -91,7 +91,7 @@ class StoreOptimizer:
         steps = int(state["step"]) if "step" in state else int(used if not keys else bool(state))
         wide = torch.float64 if parameter.dtype is torch.float64 else torch.float32
         arrays = [torch.zeros_like(parameter) if state.get(key) is None else state[key] for key in keys]
-        content = b"".join(one.detach().to(wide).contiguous().numpy().tobytes() for one in arrays)
+        content = b"".join(one.detach().to("cpu", wide).contiguous().numpy().tobytes() for one in arrays)
         return steps, content if steps else b"", str(parameter.dtype).removeprefix("torch."), parameter.numel()
 
     def give(self, trained: int, steps: int, content: bytes) -> None:
@@ -105,7 +105,7 @@ class StoreOptimizer:
         wide = torch.float64 if parameter.dtype is torch.float64 else torch.float32
         arrays = torch.frombuffer(bytearray(content), dtype=wide).view(len(keys), *parameter.shape)
         own: dict[str, Any] = {} if self._name == "SGD" else {"step": torch.tensor(float(steps))}
-        own.update((key, array.to(parameter.dtype, copy=True)) for key, array in zip(keys, arrays))
+        own.update((key, array.to(parameter.device, parameter.dtype, copy=True)) for key, array in zip(keys, arrays))
         self._optimizer.state[parameter] = own
 
     def forget(self) -> None:
@@ -113,14 +113,17 @@ class StoreOptimizer:
 
 
 class TorchStoreGradients:
-    """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete."""
+    """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete.
+    `is_apart`: they are on a device, and the core gets copies, all of them after backward()."""
 
     def __init__(self, core: Any, names: Sequence[str], parameters: Sequence[torch.Tensor],
-                 held: Sequence[tuple[str, torch.Tensor]]) -> None:  # fmt: skip
+                 held: Sequence[tuple[str, torch.Tensor]], is_apart: bool) -> None:  # fmt: skip
         self._core, self._names, self._parameters, self._held = core, names, parameters, held
         import torch
 
         self._strided = torch.strided
+        self._is_apart = is_apart
+        self._on_host: dict[int, torch.Tensor] = {}  # what the core reads of gradients that are on a device
         self._lent: list[Any] = [None] * len(parameters)  # what the core reads, by index
         self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
         self._known: StoreOptimizer | None = None  # of the step before, which the core may ask
@@ -144,10 +147,22 @@ class TorchStoreGradients:
         gradient = self._parameters[index].grad
         if gradient is not None and not (gradient.layout is self._strided and gradient.is_contiguous()):
             gradient = gradient.detach().to_dense().contiguous()
+        if self._is_apart and gradient is not None:
+            gradient = self._copied(index, gradient)
         self._lent[index] = gradient
         return 0 if gradient is None else int(gradient.data_ptr())
 
+    def _copied(self, index: int, gradient: torch.Tensor) -> torch.Tensor:
+        """It is there once the device is idle."""
+        import torch
+
+        if index not in self._on_host:
+            self._on_host[index] = torch.empty(gradient.shape, dtype=gradient.dtype, pin_memory=gradient.device.type != "cpu")
+        return self._on_host[index].copy_(gradient.detach(), non_blocking=True)
+
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
+        if self._is_apart:
+            return
         try:
             left = self._core.fired(index, self._place(index))
         except _core.UsageError:
@@ -188,13 +203,13 @@ class TorchStoreGradients:
                 if parameter.grad.layout is self._strided:
                     parameter.grad.copy_(lent)
                 else:
-                    parameter.grad = lent
+                    parameter.grad = lent.to(parameter.device, copy=self._is_apart)
             for index in made:
                 import torch
 
                 parameter = self._parameters[index]
                 mean = torch.from_numpy(self._core.made(index)).view(parameter.dtype).view(parameter.shape)
-                parameter.grad = mean.clone()
+                parameter.grad = mean.to(parameter.device, copy=True)
             for index in dropped:
                 self._parameters[index].grad = None
         self._sent.clear()

@@ -29,7 +29,7 @@ AGAIN += "checkpoint is loaded"
 def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name: str | None = None, *, join: Sequence[str] = (),
            threads: int | None = None, group: torch.distributed.ProcessGroup | None = None) -> TorchNode:  # fmt: skip
     """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with the parameters and buffers of
-    `model`, which have to be in host memory. Without a file the processes of a launcher are the nodes.
+    `model`, in host memory or on one device. Without a file the processes of a launcher are the nodes.
 
     They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
     same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
@@ -71,7 +71,10 @@ class TorchNode(Node):
         trained = [is_parameter and tensor.requires_grad for _, tensor, is_parameter in listed]
         super().__init__(file, name, join, threads, described, trained, self._reach(device))
         self._model, self._copies = model, []
-        self._names, self._tensors = [], []  # of the tensors that have moved
+        self._is_sharded = any(is_sharded(tensor) for _, tensor, _ in listed)
+        # The core works in host memory, which has copies of what lies on a device.
+        self._is_apart = self._passes is not None and self._averages
+        self._names, self._tensors = [], []  # of the tensors that keep their places
         self._move_in(listed)
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
@@ -80,7 +83,7 @@ class TorchNode(Node):
             self._gradients = TorchGradients(self._core, names, parameters)
         elif self._averages:
             all_parameters = [(full, tensor) for full, tensor, is_parameter in listed if is_parameter]
-            self._gradients = TorchStoreGradients(self._core, names, parameters, all_parameters)
+            self._gradients = TorchStoreGradients(self._core, names, parameters, all_parameters, self._is_apart)
         self._hooks = self._gradients.hooks if self._gradients else []
 
     def _reach(self, device: torch.device) -> DevicePasses | None:
@@ -127,7 +130,7 @@ class TorchNode(Node):
         import torch
 
         size = tensor.numel() * tensor.element_size()
-        if self._passes:
+        if self._passes and not self._is_apart:
             return self._passes.place(offset, size)
         # Each with a storage of its own: torch.save() refuses one that holds several types.
         return torch.from_numpy(self._core.memory()[offset : offset + size]).view(tensor.dtype)
@@ -135,7 +138,7 @@ class TorchNode(Node):
     def _move_in(self, listed: list[tuple[str, torch.Tensor, bool]]) -> None:
         import torch
 
-        if self._passes:
+        if self._passes and not self._is_apart:
             self._passes.lay_out(self._core.regions())
         last = {4: torch.channels_last, 5: torch.channels_last_3d}
         reordered, shards = [], []
@@ -158,6 +161,9 @@ class TorchNode(Node):
                 reordered.append(name)
             else:
                 view = flat.view(tensor.shape)
+            if self._is_apart:
+                self._copies.append((view, tensor))
+                continue
             view.copy_(tensor.data)
             tensor.data = view
         if reordered:
@@ -195,7 +201,7 @@ class TorchNode(Node):
             for i, tensor in enumerate(tensors):
                 if tensor.data_ptr() != self._places[i] or tensor.shape != self._shapes[i]:
                     raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
-        if self._copies:
+        if self._is_sharded:
             return  # FSDP puts whole parameters in their places, and takes them away
         is_same = map(operator.is_, self._held, chain.from_iterable(self._full))
         if list(map(len, self._lists)) != self._lengths or not all(is_same):
@@ -216,12 +222,33 @@ class TorchNode(Node):
         return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")
 
     def _copy_in(self) -> None:
-        for copy, tensor in self._copies:
-            copy.copy_(local(tensor))
+        """Before a call of the core. What lies on a device has also come from it, and gone to it, then."""
+        import torch
+
+        has_theirs = self._is_apart and self._phase != "made" and self._core.updates_on_servers
+        with torch.no_grad():
+            for copy, tensor in self._copies:
+                if not (has_theirs and isinstance(tensor, torch.nn.Parameter)):
+                    copy.copy_(local(tensor), non_blocking=self._is_apart)
+        if self._is_apart and self._passes:
+            self._passes.synchronize()
 
     def _copy_back(self) -> None:
-        for copy, tensor in self._copies:
-            local(tensor).copy_(copy)
+        import torch
+
+        with torch.no_grad():
+            for copy, tensor in self._copies:
+                local(tensor).copy_(copy, non_blocking=self._is_apart)
+
+    def _stepping(self, step: Callable[[], Any]) -> Callable[[], None]:
+        """The step of an optimizer, in a call of the core."""
+
+        def steps() -> None:
+            self._copy_back()
+            step()
+            self._copy_in()
+
+        return steps if self._is_apart else step
 
     def _take_in(self) -> None:
         self._check()
@@ -250,7 +277,7 @@ class TorchNode(Node):
             if closure is not None:
                 raise _core.UsageError(f"step(closure=...) under backend {self._config.backend}: gradients that the "
                                        "closure computes would stay on this node")  # fmt: skip
-            return self._averaged_step(self._gradients.optimizer(optimizer, optimizer.step), loss)
+            return self._averaged_step(self._gradients.optimizer(optimizer, self._stepping(optimizer.step)), loss)
         self.update_send(loss)
         if closure is None:
             optimizer.step()
@@ -261,9 +288,11 @@ class TorchNode(Node):
     def _averaged_step(self, state: Any, loss: Any, skips: bool = False) -> StepReport:
         self._begin_step("step()")
         self._prepare()
+        self._copy_in()
         self._phase = "between steps"
         with self._call, self._heeding_failures():
             report = self._report(self._core.step(state, self._number(loss), skips))
+        self._copy_back()
         self._settle(state)
         return report
 
@@ -291,7 +320,7 @@ class TorchNode(Node):
         runs = self._phase != "left"
         self._skipped += skips and runs
         if runs and self._gradients:
-            state = self._gradients.optimizer(optimizer, lambda: scaler.step(optimizer))
+            state = self._gradients.optimizer(optimizer, self._stepping(lambda: scaler.step(optimizer)))
             report = self._averaged_step(state, loss, skips)
             if skips and self._together:
                 scaler.step(optimizer)  # which notes it, and does nothing
@@ -315,9 +344,12 @@ class TorchNode(Node):
         self._prepare()
         self._copy_in()
         with self._call, self._heeding_failures():
-            if self._passes:
+            is_later = self._passes is not None and not self._is_apart
+            if self._passes and is_later:
                 self._passes.note_loss(loss)
-            self._core.update_send(math.nan if self._passes else self._number(loss))
+            self._core.update_send(math.nan if is_later else self._number(loss))
+        if self._is_apart:
+            self._copy_back()
         self._settle()
         self._phase = "in a step"
 
@@ -347,6 +379,7 @@ class TorchNode(Node):
         self._prepare()
         self._phase = "averaged"
         if self._averages:
+            self._copy_in()
             with self._call, self._heeding_failures():
                 self._core.average_gradients()
             self._settle()

@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import kvstore_test
 from nodes import PATIENCE, InFolder, all_at_once, cluster
 
 import dpwa
@@ -76,8 +77,8 @@ class Streams:
 
 
 def on_a_device(streams: Any = None) -> Any:
-    """attach() takes models of the CPU for those of a device."""
-    made = lambda where: device.DevicePasses(where, streams)  # noqa: E731
+    """attach() takes models of the CPU for those of a device. streams: its interface; a class: each model has another."""
+    made = lambda where: device.DevicePasses(where, streams() if isinstance(streams, type) else streams)  # noqa: E731
     return mock.patch.multiple(torch_node, is_on_host=lambda _: False, DevicePasses=made)
 
 
@@ -241,13 +242,19 @@ class Device(InFolder):
             gc.collect()
         self.assertEqual(streams.log[-1:], ["synchronize"])
 
+    def test_a_store_without_servers_trains_a_model_on_a_device_alone(self) -> None:
+        file = cluster(self.folder, 1, "backend: kvstore", "kvstore: {type: local_allreduce_device}")
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        with on_a_device(Streams), dpwa.attach(model, file, "w1") as node:
+            before = model.bias.detach().clone()
+            model(torch.ones(1, 3)).sum().backward()
+            self.assertEqual(node.step(optimizer, 1.0).clock, 1)
+        self.assertTrue(torch.equal(model.bias.detach(), before - 0.5))
+
     def test_what_a_device_cannot_do_is_one_line(self) -> None:
-        with on_a_device():
-            for back_end in ("collective", "kvstore"):
-                more = "kvstore: {servers: [{name: s1, host: 127.0.0.1, port: 9}]}" if back_end == "kvstore" else ""
-                file = cluster(self.folder, 2, f"backend: {back_end}", more)
-                with self.assertRaisesRegex(dpwa.ModelError, f"{back_end}; accepted on a device: gossip, null"):
-                    dpwa.attach(nn.Linear(2, 2), file, "w1")
+        with on_a_device(), self.assertRaisesRegex(dpwa.ModelError, "collective; accepted on a device: gossip, kvstore"):
+            dpwa.attach(nn.Linear(2, 2), cluster(self.folder, 2, "backend: collective"), "w1")
         with self.assertRaisesRegex(dpwa.ModelError, "meta, without memory"):
             dpwa.attach(nn.Linear(2, 2, device="meta"), cluster(self.folder, 1), "w1")
         streams = Streams()
@@ -256,6 +263,38 @@ class Device(InFolder):
             node = dpwa.attach(nn.Linear(2, 2), cluster(self.folder, 1, "backend: 'null'"), "w1")
         with self.assertRaisesRegex(dpwa.UsageError, "while a CUDA graph is captured"):
             node.start()
+
+
+class DeviceWorkers(kvstore_test.Torch):
+    """Workers of a store, with values and gradients that are not in the memory of the core."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.enterContext(on_a_device(Streams))
+
+    def test_a_program_that_writes_weights_or_gradients_that_have_left_is_refused(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
+        model = nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        with dpwa.attach(model, file, "w1") as node:
+            before = model.bias.detach().clone()
+            node.set_optimizer(optimizer)
+            for _ in range(2):  # gradients leave in step(), so that there may be several passes
+                model(torch.ones(1, 3)).sum().backward()
+            nn.utils.clip_grad_value_(model.parameters(), 1.5)
+            node.step(optimizer)
+            self.assertTrue(torch.equal(model.bias.detach(), before - 0.75))
+            with torch.no_grad():
+                model.bias.zero_()
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor 'bias' was written by the program"):
+                node.step(optimizer)
+            node.leave()
+
+    # Nothing there depends on where a model is.
+    test_what_does_not_fit_is_one_line = test_a_worker_with_another_model_ends_with_one_line = None  # type: ignore[assignment]
+    test_ctrl_c_ends_the_wait_for_a_server_that_was_killed = None  # type: ignore[assignment]
+    test_the_others_go_on_after_a_worker_was_killed = None  # type: ignore[assignment]
+    test_workers_in_cpp_and_in_python_train_one_model = None  # type: ignore[assignment]
 
 
 if __name__ == "__main__":
