@@ -9,8 +9,9 @@ namespace dpwa::diagnosis {
 namespace {
 
 constexpr double starved = 0.12;  // share of the time that a thread was ready, and others ran
-constexpr double slower = 1.4;    // than the median of the others
-constexpr double works = 0.5;     // share of its own time that the main thread computed
+constexpr double much_starved = 0.4;
+constexpr double slower = 1.4;  // than the median of the others
+constexpr double works = 0.5;   // share of its own time that the main thread computed
 constexpr double much_stolen = 0.05;
 constexpr double much_disk = 0.08;
 constexpr double much_used = 0.4;  // of the processors, by the nodes
@@ -18,12 +19,24 @@ constexpr double busy_disk = 1e5;  // bytes a second of a program that works wit
 // Share of its own time that a program neither computes nor waits for a processor.
 constexpr double stands_still = 0.25;
 
+// Of its own time it neither computed nor waited for a processor.
+double blocked_s(const Activity& activity) {
+  return activity.own_s - activity.main_cpu_s - activity.main_cpu_wait_s;
+}
+
+bool waits_for_disk(const Activity& activity, const HostActivity& host) {
+  return activity.own_s > 0 && host.disk_wait_s >= much_disk * host.seconds &&
+         activity.disk_bytes >= busy_disk * activity.seconds &&
+         blocked_s(activity) >= stands_still * activity.own_s;
+}
+
 struct Tenants {
   std::vector<const Activity*> all;
   std::vector<std::string> starving;
-  double starving_share = 0;  // mean over those
-  double cpu_s = 0;           // of all
-  double wanted_s = 0;        // that all would use if none waited for other nodes
+  double starving_share = 0;    // mean over those
+  double cpu_s = 0;             // of all
+  double wanted_s = 0;          // that all would use if none waited for other nodes
+  bool waits_for_disk = false;  // one of them
 };
 
 // Nodes that step together want the processors in bursts.
@@ -46,6 +59,9 @@ std::map<std::string, Tenants> tenants_of(const Interval& interval) {
     tenants.all.push_back(&activity);
     tenants.cpu_s += activity.cpu_s;
     tenants.wanted_s += wanted_s(activity);
+    const auto host = interval.hosts.find(activity.last.host);
+    if (host != interval.hosts.end())
+      tenants.waits_for_disk |= waits_for_disk(activity, host->second);
     if (wait_share(activity) < starved) continue;
     tenants.starving.push_back(name);
     tenants.starving_share += wait_share(activity);
@@ -95,6 +111,8 @@ void judge_starving(const Tenants& tenants, const HostActivity& host, Findings& 
                         "their own (cores)"});
   }
   if (is_crowded || has_others) return;
+  // The kernel's own threads, which write for the nodes, take their processors.
+  if (tenants.waits_for_disk && tenants.starving_share < much_starved) return;
   std::snprintf(numbers, sizeof numbers, "%s of the processors' time was idle",
                 percent(capacity_s > 0 ? host.idle_s / capacity_s : 0).c_str());
   findings.push_back({Cause::limited_cpu, where, tenants.starving_share,
@@ -125,13 +143,16 @@ double cpu_per_step_s(const Activity& activity) {
   return activity.steps > 0 ? activity.main_cpu_s / activity.steps : 0;
 }
 
-// Of most others; 0: there are none.
+// Of most others; 0: there are none. What one that starves would take without it is a guess, which
+// counts only where all starve.
 template <class Measure>
 double usual(const Interval& interval, const Activity& but, const Measure& measure) {
-  std::vector<double> times;
+  std::vector<double> times, of_starving;
   for (const auto& [name, activity] : interval.active) {
-    if (&activity != &but && activity.own_step_s > 0) times.push_back(measure(activity));
+    if (&activity == &but || activity.own_step_s <= 0) continue;
+    (wait_share(activity) < starved ? times : of_starving).push_back(measure(activity));
   }
+  if (times.empty()) times = of_starving;
   return times.empty() ? 0 : lower_median(times);
 }
 
@@ -147,12 +168,8 @@ bool is_slow(const Interval& interval, const Activity& activity) {
 void judge_pace(const Interval& interval, const Activity& activity, bool is_stolen,
                 const HostActivity& host, Findings& findings) {
   if (activity.own_step_s <= 0 || activity.own_s <= 0) return;
-  const double blocked_s = activity.own_s - activity.main_cpu_s - activity.main_cpu_wait_s;
-  const bool on_disk = host.disk_wait_s >= much_disk * host.seconds &&
-                       activity.disk_bytes >= busy_disk * activity.seconds &&
-                       blocked_s >= stands_still * activity.own_s;
-  if (on_disk) {
-    const double share = blocked_s / activity.own_s;
+  if (waits_for_disk(activity, host)) {
+    const double share = blocked_s(activity) / activity.own_s;
     findings.push_back({Cause::disk, activity.name, share,
                         "its program stood still for " + percent(share) +
                             " of its steps, and its host waited for a disk for " +

@@ -305,6 +305,9 @@ class Generator {
     const double is_ready = wants(node) * (1 - share);
     state.main_cpu_s += runs;
     state.main_cpu_wait_s += is_ready + between(0, 0.03);
+    const double kernel_s = machine.disk > 0.1 ? between(0, 0.25) : 0;  // which writes to the disk
+    state.main_cpu_wait_s += kernel_s;
+    state.compute_s += kernel_s;
     state.cpu_s += runs * node.threads + 0.03;
     state.cpu_wait_s += is_ready * node.threads + 0.02;
     const double own = own_s(node);
