@@ -85,9 +85,19 @@ std::optional<FinalAverage::Action> FinalAverage::act(TimePoint now,
         return other.final && now - other.seen < gone_after && !served.contains(other.name);
       };
       const bool late = now >= begun_ + 3 * options_.finish_wait;
-      if (!late && std::ranges::any_of(others_, wants)) return Greet{};
-      phase_ = Phase::over;
-      return std::nullopt;
+      if (late || std::ranges::none_of(others_, wants)) {
+        phase_ = Phase::over;
+        return std::nullopt;
+      }
+      if (now - begun_ >= next_waiting_line_) {
+        std::string names;
+        for (const Other& other : others_)
+          if (wants(other)) add_name(names, other.name);
+        tell_waiting("serves its final parameters to " + names +
+                         ", which did not take them under the address that it has here",
+                     3 * options_.finish_wait, now);
+      }
+      return Greet{};
     }
     case Phase::over:
       return Done{report_};
@@ -146,7 +156,12 @@ void FinalAverage::greeted(const std::vector<PeerAnswer>& answers, TimePoint now
                  "a node greets where its end asks for it", phase_);
   if (phase_ == Phase::waiting) {
     const bool waiting = take_up(answers, now);
-    if (waiting && now - begun_ >= next_waiting_line_) tell_waiting();
+    if (waiting && now - begun_ >= next_waiting_line_) {
+      std::string names;
+      for (const Other& other : others_)
+        if (other.awaited) add_name(names, other.name);
+      tell_waiting("waits for the end of " + names, options_.finish_wait, now);
+    }
     if (!waiting || now >= begun_ + options_.finish_wait) return all_waited_for(now);
     pause_ = paced(between_greetings(now - begun_), answers.size() + 1);
     return;
@@ -190,14 +205,9 @@ bool FinalAverage::take_up(const std::vector<PeerAnswer>& answers, TimePoint now
   return waiting;
 }
 
-void FinalAverage::tell_waiting() {
-  next_waiting_line_ += between_waiting_lines;
-  std::string names;
-  for (const Other& other : others_) {
-    if (other.awaited) add_name(names, other.name);
-  }
-  lines_.push_back({false, "waits for the end of " + names + ", for at most " +
-                               seconds(options_.finish_wait) + " (gossip.finish_wait_ms)"});
+void FinalAverage::tell_waiting(const std::string& what, Duration most, TimePoint now) {
+  next_waiting_line_ = std::max(next_waiting_line_, now - begun_) + between_waiting_lines;
+  lines_.push_back({false, what + ", for at most " + seconds(most) + " (gossip.finish_wait_ms)"});
 }
 
 void FinalAverage::all_waited_for(TimePoint now) {

@@ -97,6 +97,12 @@ class FinalAverage {
 
   std::vector<TrainerLine> take_lines();
 
+  // Once this node has what it will get, and only serves others.
+  std::optional<FinishReport> report() const {
+    const bool serves = phase_ == Phase::serving || phase_ == Phase::over;
+    return serves ? std::optional(report_) : std::nullopt;
+  }
+
  private:
   friend struct InvariantTest<FinalAverage>;
   enum class Phase {
@@ -135,7 +141,7 @@ class FinalAverage {
 
   std::optional<Action> act(TimePoint now, const std::set<std::string>& served);
   bool take_up(const std::vector<PeerAnswer>& answers, TimePoint now);
-  void tell_waiting();
+  void tell_waiting(const std::string& what, Duration most, TimePoint now);
   void all_waited_for(TimePoint now);
   void begin_order();
   std::optional<Action> fold_next(TimePoint now);

@@ -159,6 +159,7 @@ FinishReport run_final_average(TrainerSide& side) {
   std::optional<FinishReport> report;
   while (!report) {
     if (stop_signal::received() != 0) {
+      if (const auto made = average.report()) return *made;
       log(LogLevel::info, "gossip",
           "told to stop before the final average: the model of this node is that of its last step");
       return {};

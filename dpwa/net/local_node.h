@@ -43,8 +43,7 @@ struct LocalNode : LocalProcess {
   }
   Progress progress() const override { return store.progress(); }
   // Rx thread: `peer` has received a snapshot of this progress, as asked for by `pull`, or has said
-  // that it has the final one. Not for callers that borrow the name of a node of the file from
-  // elsewhere.
+  // that it has the final one. Not for callers that may borrow the name of a node of the file.
   void note_served(const std::string& peer, const Progress& progress, const wire::Pull& pull) {
     if (when_served) when_served();
     if (!pull.for_final_average) {

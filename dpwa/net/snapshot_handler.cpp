@@ -22,6 +22,19 @@ namespace asio = boost::asio;
 using SteadyClock = std::chrono::steady_clock;
 using wire::MessageType;
 
+namespace {
+
+// One of the file may call from another of its addresses, where the key of the cluster shows that
+// it is no stranger.
+bool is_itself(const Requester& requester, const LocalNode& local) {
+  if (requester.peer.empty()) return false;
+  if (!borrows_name(requester, *local.members)) return true;
+  const auto known = local.members->find(requester.peer);
+  return local.security && known && known->incarnation == requester.incarnation;
+}
+
+}  // namespace
+
 ServedChunks::ServedChunks(const Manifest& manifest, std::shared_ptr<const Snapshot> snapshot,
                            Codec codec, bool checksums, std::optional<StagingPool::Lease> staging)
     : manifest_(manifest),
@@ -64,7 +77,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
   const bool busy = !readers_.may_begin(requester.account, asked);
   const auto verdict = examine_pull(pull, local_, busy, asked);
   if (const auto* refusal = std::get_if<PullRefusal>(&verdict)) {
-    if (refusal->has_final && !requester.peer.empty() && !borrows_name(requester, *local_.members))
+    if (refusal->has_final && is_itself(requester, local_))
       local_.note_served(requester.peer, *refusal->has_final, pull);
     auto frame = encode(*refusal, request_id);
     co_return co_await responder.send(std::move(frame));
@@ -120,7 +133,7 @@ asio::awaitable<bool> SnapshotHandler::answer(net::Frame request, Responder& res
     local_.traffic.bytes_served +=
         payload_bytes(local_.manifest, pull.codec, grant.range, pull.chunk_bytes);
   }
-  if (!requester.peer.empty() && !borrows_name(requester, *local_.members))
+  if (is_itself(requester, local_))
     local_.note_served(requester.peer, grant.snapshot->progress(), pull);
   co_return whole;
 }

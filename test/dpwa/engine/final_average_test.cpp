@@ -249,6 +249,9 @@ TEST_CASE("a node that has averaged serves until the others have its snapshot, o
   CHECK(slow.now - begun >= 30s);
   CHECK(slow.now - begun < 30250ms);
   CHECK(slow.greetings < 150);
+  CHECK(slow.lines.back() ==
+        "serves its final parameters to 'w2', which did not take them under the address that it "
+        "has here, for at most 30 s (gossip.finish_wait_ms)");
   Ending left({{"w2", 0s, 2s}});
   left.served.clear();
   left.run();
