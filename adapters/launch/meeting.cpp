@@ -108,7 +108,13 @@ MeetingPoint come_to_meeting(const LaunchPlace& place, const Deadline& deadline,
     for (const std::string& address : addresses) {
       try {
         await_listener(address, place.meeting_port, std::min(between_look_ups, deadline.left()));
-        return {Rendezvous::connect(address, place.meeting_port, deadline.left()), address};
+        const auto silent = [&] {
+          waiting.look([&] {
+            return whom + " at " + waiting.where() +
+                   ": what listens there does not answer as a meeting point";
+          });
+        };
+        return {Rendezvous::connect(address, place.meeting_port, deadline.left(), silent), address};
       } catch (const std::system_error& error) {
         if (deadline.passed()) throw;
         waiting.look([&] { return whom + " at " + waiting.where() + ": " + error.what(); });
@@ -123,7 +129,9 @@ MeetingPoint reach(const LaunchPlace& place, const Deadline& deadline, Waiting& 
     const auto addresses = await_addresses(place.meeting_host, 0, deadline, waiting);
     return host_meeting(place, addresses, deadline);
   } catch (const collective::CollectiveError& error) {
-    throw std::runtime_error(error.reason());
+    const bool hosts = place.rank == 0 && !place.hosted;
+    throw std::runtime_error(error.reason() +
+                             (hosts ? " (rank 0 listens there: is there another?)" : ""));
   }
 }
 
@@ -201,14 +209,21 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const std::string& 
   const Deadline deadline{SteadyClock::now() + patience};
   Waiting waiting(place, patience);
   MeetingPoint point = reach(place, deadline, waiting);
-  Board board(*point.store.store(), place);
   const std::string terms =
       "cluster '" + cluster + "' of " + std::to_string(place.size) + " processes";
-  board.arrive(place.rank, terms, introduction_of(own, point.address));
-  const auto problem = board.await_all(deadline, patience, waiting);
+  std::optional<std::string> problem;
   std::vector<Introduction> introductions;
-  if (!problem) introductions = board.introductions();
-  if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
+  try {
+    const ErrorsOnly quiet;
+    Board board(*point.store.store(), place);
+    board.arrive(place.rank, terms, introduction_of(own, point.address));
+    problem = board.await_all(deadline, patience, waiting);
+    if (!problem) introductions = board.introductions();
+    if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
+  } catch (const std::exception& error) {
+    throw std::runtime_error((place.hosted ? "the agent of " + place.launcher : "rank 0") +
+                             " has ended: " + collective::plain_reason(error.what()));
+  }
   if (problem) throw std::runtime_error(*problem);
   for (int rank = 0; rank < place.size; ++rank)
     await_addresses(introductions[static_cast<std::size_t>(rank)].host, rank, deadline, waiting);

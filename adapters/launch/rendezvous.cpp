@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <future>
+#include <memory>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
@@ -13,6 +16,7 @@
 
 #include "adapters/collective/engine/error.h"
 #include "adapters/launch/sockets.h"
+#include "dpwa/base/aside.h"
 
 namespace dpwa::launch {
 
@@ -21,22 +25,37 @@ using collective::Failure;
 namespace {
 
 constexpr const char* left_key = "dpwa/left";
+constexpr std::chrono::milliseconds between_looks(50);
 
 // TCPStore on a numeric address, without a look-up of its name and the warning if that fails.
 c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& address,
                                               const c10d::TCPStoreOptions& options) {
-  static constexpr int error_level = 2;
-  class ErrorsOnly {
-   public:
-    ErrorsOnly() { FLAGS_caffe2_log_level = std::max(before_, error_level); }
-    ~ErrorsOnly() { FLAGS_caffe2_log_level = before_; }
-
-   private:
-    int before_ = FLAGS_caffe2_log_level;
-  };
   const WithoutNameServers numbers_alone;
   const ErrorsOnly quiet;
   return c10::make_intrusive<c10d::TCPStore>(address, options);
+}
+
+using Store = c10::intrusive_ptr<c10d::TCPStore>;
+
+// The client of a store waits for ever for the answer of a program that is none.
+Store make_client(const std::string& address, const c10d::TCPStoreOptions& options,
+                  const std::function<void()>& waits) {
+  const auto made = std::make_shared<std::promise<Store>>();
+  std::future<Store> store = made->get_future();
+  finish_aside([made, address, options] {
+    try {
+      made->set_value(make_store(address, options));
+    } catch (...) {
+      made->set_exception(std::current_exception());
+    }
+  });
+  const auto deadline = std::chrono::steady_clock::now() + options.timeout;
+  while (store.wait_for(between_looks) != std::future_status::ready) {
+    waits();
+    if (std::chrono::steady_clock::now() >= deadline)
+      throw std::runtime_error("what listens there is no meeting point");
+  }
+  return store.get();
 }
 
 c10d::TCPStoreOptions options_for(std::uint16_t port, std::chrono::milliseconds timeout) {
@@ -48,6 +67,15 @@ c10d::TCPStoreOptions options_for(std::uint16_t port, std::chrono::milliseconds 
 }
 
 }  // namespace
+
+ErrorsOnly::ErrorsOnly() : before_(FLAGS_caffe2_log_level) {
+  constexpr int error_level = 2;
+  FLAGS_caffe2_log_level = std::max(before_, error_level);
+}
+
+ErrorsOnly::~ErrorsOnly() {
+  FLAGS_caffe2_log_level = before_;
+}
 
 Rendezvous::Rendezvous(std::string host, std::uint16_t port, bool hosts,
                        c10::intrusive_ptr<c10d::Store> store)
@@ -76,12 +104,13 @@ Rendezvous Rendezvous::listen(const std::string& host, std::chrono::milliseconds
 }
 
 Rendezvous Rendezvous::connect(const std::string& host, std::uint16_t port,
-                               std::chrono::milliseconds timeout) {
+                               std::chrono::milliseconds timeout,
+                               const std::function<void()>& waits) {
   const std::string what = "meeting at " + host + ":" + std::to_string(port);
   try {
     // The store's own client would pause long between attempts, and log each of them.
     const auto address = await_listener(host, port, timeout);
-    return {host, port, false, make_store(address, options_for(port, timeout))};
+    return {host, port, false, make_client(address, options_for(port, timeout), waits)};
   } catch (const std::runtime_error& error) {
     throw CollectiveError(Failure::timeout, what, "store", error.what());
   } catch (const std::exception&) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace c10d {
@@ -11,6 +12,18 @@ class Store;
 }
 
 namespace dpwa::launch {
+
+// As long as it lives, LibTorch logs errors alone: no stack of the store where that is gone.
+class ErrorsOnly {
+ public:
+  ErrorsOnly();
+  ~ErrorsOnly();
+  ErrorsOnly(const ErrorsOnly&) = delete;
+  ErrorsOnly& operator=(const ErrorsOnly&) = delete;
+
+ private:
+  const int before_;
+};
 
 // A meeting point of processes that have no connections yet: a c10d::TCPStore, on a free port of
 // its host. TCPStore has no authentication: any process that reaches the port can read and write
@@ -24,8 +37,10 @@ class Rendezvous {
   static Rendezvous listen(const std::string& host, std::chrono::milliseconds timeout,
                            std::uint16_t port = 0);
   // A client of the store at `host`. Throws CollectiveError if none answers within `timeout`.
-  static Rendezvous connect(const std::string& host, std::uint16_t port,
-                            std::chrono::milliseconds timeout);
+  // `waits`: called again and again while something that listens there does not answer.
+  static Rendezvous connect(
+      const std::string& host, std::uint16_t port, std::chrono::milliseconds timeout,
+      const std::function<void()>& waits = [] {});
   Rendezvous(Rendezvous&&) noexcept;
   Rendezvous& operator=(Rendezvous&&) noexcept;
   ~Rendezvous();

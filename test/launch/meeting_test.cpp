@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "adapters/launch/rendezvous.h"
+#include "adapters/launch/sockets.h"
 #include "dpwa/base/resolve_host.h"
 #include "dpwa/launch/launched_config.h"
 #include "dpwa/net/free_ports.h"
@@ -168,6 +169,14 @@ TEST_CASE("a port that somebody has, or where nobody is, ends the wait with its 
   CHECK(test::has(taken.front().problem, "cannot listen on 127.0.0.1:"));
   const auto nobody = meet_all({place_of(1, 2, free_port())}, {options_with(200ms)});
   CHECK(test::has(nobody.front().problem, "nothing answers"));
+}
+
+TEST_CASE("a process whose meeting point is another program says so") {
+  const test::LogFile log;
+  const ListeningSocket other("127.0.0.1", 0);
+  const auto outcomes = meet_all({place_of(1, 2, other.port())}, {options_with(3s)});
+  CHECK(outcomes.front().problem.ends_with("what listens there is no meeting point"));
+  CHECK(log.has(": what listens there does not answer as a meeting point, for 2 s so far"));
 }
 
 TEST_CASE("a meeting point that gets its name late, or another address, is found") {
