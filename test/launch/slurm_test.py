@@ -224,6 +224,24 @@ class Launched(unittest.TestCase):
             self.assertTrue(result["preempted"])
             self.assertTrue((points / f"rank{rank}.{result['steps']}.ckpt").exists())
 
+    def test_a_job_of_a_sample_that_fails_is_not_queued_again(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "cluster.yaml").write_text("backend: wrong\n", encoding="utf-8")
+            job = self.slurm.ask("sbatch", "--parsable", "--cpus-per-task=1", "--ntasks-per-node=2",
+                                 f"--chdir={folder}", str(SAMPLES / "train.sbatch")).strip()
+            before = folder / "runs" / job / "rank0.result.json"  # as of an earlier start
+            before.parent.mkdir(parents=True, exist_ok=True)
+            before.write_text('{"preempted": true}', encoding="utf-8")
+            os.utime(before, (0, 0))
+
+            def has_failed() -> bool:
+                return "JobState=FAILED" in self.slurm.ask("scontrol", "--oneliner", "show", "job", job)
+
+            self.slurm.wait_until(has_failed, folder / f"dpwa-{job}.log")
+            self.assertIn(" Restarts=0 ", self.slurm.ask("scontrol", "--oneliner", "show", "job", job))
+            self.assertIn("ExitCode=2:0", self.slurm.ask("scontrol", "--oneliner", "show", "job", job))
+
     def test_a_script_s_rank_that_contradicts_slurm_is_refused(self) -> None:
         with tempfile.TemporaryDirectory() as name:
             process = self.train(Path(name), "gossip", "-n2", "--export=ALL,RANK=2,WORLD_SIZE=3")

@@ -82,7 +82,7 @@ TEST_CASE("DPWA_PORT belongs to the meeting where the launcher gives the nodes")
 TEST_CASE("the manifests for Kubernetes hold a cluster file that loads, and count their pods") {
   const std::string folder = DPWA_SOURCE_DIR "/samples/kubernetes/";
   int pods = 0, files = 0;
-  for (const std::string name : {"job.yaml", "statefulset.yaml"}) {
+  for (const std::string name : {"network.yaml", "job.yaml", "statefulset.yaml"}) {
     for (const YAML::Node& object : YAML::LoadAllFromFile(folder + name)) {
       if (object["kind"].as<std::string>() == "ConfigMap") {
         const ScratchFile file(object["data"]["cluster.yaml"].as<std::string>());
