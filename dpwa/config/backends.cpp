@@ -66,7 +66,7 @@ void require_store(const Config& config) {
     if (config.nodes.size() <= 1) return;
     fail_at_key(config, "kvstore.type",
                 config::shown(config::name_in(config::kvstore_type_words, store.type)) +
-                    " is for one process, and the file has " + std::to_string(config.nodes.size()) +
+                    " is for one process, and there are " + std::to_string(config.nodes.size()) +
                     " nodes; accepted: one node, or dist_sync, dist_async, dist_ssp");
   }
   if (store.servers.empty())

@@ -48,8 +48,9 @@ void check_observe_port(const Config& config, const Locations& locations) {
 void require_nodes(const Config& config, const Locations& locations) {
   if (!config.nodes.empty()) return;
   locations.fail("nodes",
-                 "missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
-                 "torchrun, srun, mpirun or Kubernetes, without --name");
+                 "missing; accepted: a list of {name, host, port}; seeds; or none for dpwa-train "
+                 "under torchrun, srun, mpirun or Kubernetes, or with RANK and WORLD_SIZE, without "
+                 "--name");
 }
 
 // When the file has no `nodes`, neither does the result.

@@ -334,7 +334,8 @@ YAML::Node parse_document(std::string text, Locations& locations) {
   } catch (const YAML::Exception& exception) {
     locations.fail_at(check.line_of(exception), "", "YAML syntax: " + words_for(exception, text));
   }
-  if (document.IsNull()) locations.fail("", "is empty; accepted: a map with at least 'nodes'");
+  if (document.IsNull())
+    locations.fail("", "is empty; accepted: a map of settings, such as 'nodes' and 'backend'");
   return document;
 }
 

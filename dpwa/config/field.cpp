@@ -163,7 +163,8 @@ Section::Section(Locations& locations, const YAML::Node& root) : locations_(&loc
   } else {
     locations.fail_at(
         root.Mark().line + 1, "",
-        shown(root.Scalar()) + " is not a cluster file; accepted: a map with at least 'nodes'");
+        shown(root.Scalar()) +
+            " is not a cluster file; accepted: a map of settings, such as 'nodes' and 'backend'");
   }
 }
 

@@ -20,7 +20,9 @@ std::optional<wire::Reject> examine_hello(const wire::Hello& hello, const LocalP
   }
   if (hello.role == wire::Role::observer) return std::nullopt;
   if (hello.node == local.name) {
-    return reject(wire::RejectCode::own_name, "two nodes are named '" + local.name + "'");
+    return reject(wire::RejectCode::own_name, "two nodes are named '" + local.name +
+                                                  "'; give each a name of its own (--name, "
+                                                  "DPWA_NAME)");
   }
   const auto unknown = [&](const std::string& why) {
     return reject(wire::RejectCode::unknown_node, "node '" + hello.node + "' " + why);

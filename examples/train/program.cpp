@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -342,6 +343,11 @@ int Program::run() {
   result.saved = save(trainer.position());
   result.interrupted = end == LoopEnd::stopped || stop_signal::received() != 0;
   result.preempted = stop_signal::preempted();
+  if (const char* signal = ::sigabbrev_np(stop_signal::received()))
+    log(LogLevel::info, "train",
+        std::string("told to stop by SIG") + signal +
+            (result.preempted ? ", a notice of a preemption" : "") + ", after step " +
+            std::to_string(result.position.step));
   stop_signal::limit(stop_limit_seconds);
   result.own = evaluate_own();
   if (result.own && !trainer.has_evaluated())

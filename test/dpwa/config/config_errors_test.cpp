@@ -214,8 +214,9 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
   check_cases(
       {
           {"",
-           " nodes: missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
-           "torchrun, srun, mpirun or Kubernetes, without --name"},
+           " nodes: missing; accepted: a list of {name, host, port}; seeds; or none for dpwa-train "
+           "under torchrun, srun, mpirun or Kubernetes, or with RANK and WORLD_SIZE, without "
+           "--name"},
           {"nodes: []\n", "2: nodes: an empty list; accepted: at least one {name, host, port}"},
           {"nodes: 4\n", "2: nodes: '4' is not a list; accepted: a list of {name, host, port}"},
           {"nodes:\n  - w1\n", "3: nodes[0]: 'w1' is not a map; accepted: {name, host, port}"},
@@ -256,10 +257,12 @@ TEST_CASE("bad entries of nodes are refused by their own line") {
 
 TEST_CASE("YAML faults and unreadable files are one line too") {
   CHECK(error_of(std::string(100000, '[')).find("YAML syntax: ") != std::string::npos);
-  CHECK(error_of("") == " is empty; accepted: a map with at least 'nodes'");
-  CHECK(error_of("# nothing\n") == " is empty; accepted: a map with at least 'nodes'");
+  CHECK(error_of("") == " is empty; accepted: a map of settings, such as 'nodes' and 'backend'");
+  CHECK(error_of("# nothing\n") ==
+        " is empty; accepted: a map of settings, such as 'nodes' and 'backend'");
   CHECK(error_of("hello\n") ==
-        "1: 'hello' is not a cluster file; accepted: a map with at least 'nodes'");
+        "1: 'hello' is not a cluster file; accepted: a map of settings, such as 'nodes' and "
+        "'backend'");
   CHECK(error_of(good_nodes + "---\na: 1\n") == "2: a second YAML document; accepted: one");
   CHECK(error_of(good_nodes + "? [a, b]\n: 1\n") ==
         "2: a key that is not text; accepted: plain keys");

@@ -336,7 +336,7 @@ TEST_CASE("a setting that a back end or this build does not offer is refused at 
             "nodes: [{name: w1, port: 24000}, {name: w2, port: 24001}]\nbackend: kvstore\n"
             "kvstore: {type: local_allreduce_cpu}\n",
             "c.yaml")),
-        "c.yaml:3: kvstore.type: 'local_allreduce_cpu' is for one process, and the file has 2 "
+        "c.yaml:3: kvstore.type: 'local_allreduce_cpu' is for one process, and there are 2 "
         "nodes; accepted: one node, or dist_sync, dist_async, dist_ssp",
         ConfigError);
   }

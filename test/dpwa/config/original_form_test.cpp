@@ -112,8 +112,8 @@ TEST_CASE("mistakes in the original form are refused by line and key") {
         "2: not a map of one key; accepted in the list form: entries such as '- timeout_ms: 500'");
   CHECK(error_of(nodes + "- timeout_ms\n").starts_with("2: not a map of one key;"));
   CHECK(error_of("- timeout_ms: 5\n") ==
-        " nodes: missing; accepted: a list of {name, host, port}, or none for dpwa-train under "
-        "torchrun, srun, mpirun or Kubernetes, without --name");
+        " nodes: missing; accepted: a list of {name, host, port}; seeds; or none for dpwa-train "
+        "under torchrun, srun, mpirun or Kubernetes, or with RANK and WORLD_SIZE, without --name");
 }
 
 TEST_CASE("a setting given in both forms at once is refused") {

@@ -58,8 +58,11 @@ TEST_CASE("a caller is rejected for the first of cluster, own name and unknown n
         std::pair(wire::RejectCode::cluster,
                   std::string("node 'w1' belongs to cluster 'digits', not 'letters'")));
   CHECK(code_and_reason(hello("letters", "w9")).first == wire::RejectCode::cluster);
-  CHECK(code_and_reason(hello("digits", "w1")) ==
-        std::pair(wire::RejectCode::own_name, std::string("two nodes are named 'w1'")));
+  CHECK(
+      code_and_reason(hello("digits", "w1")) ==
+      std::pair(wire::RejectCode::own_name,
+                std::string(
+                    "two nodes are named 'w1'; give each a name of its own (--name, DPWA_NAME)")));
   CHECK(code_and_reason(hello("digits", "w9")) ==
         std::pair(wire::RejectCode::unknown_node,
                   std::string("node 'w9' is not in the cluster file of 'w1'")));
