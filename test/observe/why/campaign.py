@@ -358,6 +358,7 @@ def main() -> int:
     parser.add_argument("--build", type=Path, default=HERE.parents[2] / "build/release")
     parser.add_argument("--verbose", action="store_true", help="print what was found in each case")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # its hosts, and what loads them, end with it
     first, _, last = options.seeds.partition("..")
     healthy, single, double, failed = Tally(), Tally(), Tally(), 0
     for seed in range(int(first), int(last or first) + 1):
