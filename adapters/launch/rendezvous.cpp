@@ -25,7 +25,7 @@ using collective::Failure;
 namespace {
 
 constexpr const char* left_key = "dpwa/left";
-constexpr std::chrono::milliseconds between_looks(50);
+constexpr std::chrono::milliseconds between_calls(50);
 
 // TCPStore on a numeric address, without a look-up of its name and the warning if that fails.
 c10::intrusive_ptr<c10d::TCPStore> make_store(const std::string& address,
@@ -50,7 +50,7 @@ Store make_client(const std::string& address, const c10d::TCPStoreOptions& optio
     }
   });
   const auto deadline = std::chrono::steady_clock::now() + options.timeout;
-  while (store.wait_for(between_looks) != std::future_status::ready) {
+  while (store.wait_for(between_calls) != std::future_status::ready) {
     waits();
     if (std::chrono::steady_clock::now() >= deadline)
       throw std::runtime_error("what listens there is no meeting point");
