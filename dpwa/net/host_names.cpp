@@ -45,8 +45,9 @@ void answered(const std::string& host, const std::string& news) {
 void ask(const std::string& host, const std::vector<std::string>& before) {
   const Resolved resolved = resolve_host(host);
   const bool is_news = !resolved.addresses.empty() && !same_addresses(resolved.addresses, before);
+  const bool was_unknown = before == std::vector{host};
   answered(host, is_news ? "host " + host + " is now at " + joined(resolved.addresses) +
-                               ", before at " + joined(before)
+                               (was_unknown ? "" : ", before at " + joined(before))
                          : "");
 }
 
