@@ -59,7 +59,7 @@ TEST_CASE("with the key of the cluster a node is itself at an address that is no
     test::ServedNode node(16, {}, {}, true, key.open(),
                           std::make_unique<Members>(w1, std::vector{w2}, MembershipOptions{}, 1));
     Progress final_one;
-    final_one.version = 1;
+    final_one.version = 2;
     final_one.lineage = 5;
     final_one.final = true;
     node.local().store.publish(*node.local().store.begin(), final_one);
