@@ -24,13 +24,11 @@ using wire::MessageType;
 
 namespace {
 
-// One of the file may call from another of its addresses, where the key of the cluster shows that
-// it is no stranger.
+// A node of the file may call from another of its addresses: who has the key of the cluster is
+// believed.
 bool is_itself(const Requester& requester, const LocalNode& local) {
   if (requester.peer.empty()) return false;
-  if (!borrows_name(requester, *local.members)) return true;
-  const auto known = local.members->find(requester.peer);
-  return local.security && known && known->incarnation == requester.incarnation;
+  return local.security != nullptr || !borrows_name(requester, *local.members);
 }
 
 }  // namespace
