@@ -20,6 +20,8 @@ def attach_arrays(arrays: Mapping[str, Any], file: str | PathLike[str] | None = 
     """Makes this process the node `name` (or $DPWA_NAME) of the cluster file, with these arrays as its parameters.
     Floating-point ones are averaged; of integers the larger is kept. The order and the names are those of the model on
     every node."""
+    if not isinstance(arrays, Mapping) or not arrays or not all(isinstance(key, str) for key in arrays):
+        raise _core.ModelError("attach_arrays() takes arrays by their names, such as {'w': w}")
     return ArraysNode(arrays, file, name, join, threads)
 
 
@@ -103,6 +105,9 @@ class ArraysNode(Node):
                                        "set_optimizer(name, ...) before, and no values")  # fmt: skip
         elif (gradients is None) != (update is None):
             raise _core.UsageError("step(): gradients and update come together")
+        elif values is None and update is None and not self._own:
+            raise _core.UsageError("step() without values: none of the arrays can be written; accepted: values=, with all "
+                                   "arrays as they are now, or gradients and update")  # fmt: skip
         if self._phase == "left":
             if gradients is not None and update is not None:
                 self._update(update, gradients)

@@ -40,6 +40,8 @@ def of_safetensors(content: bytes) -> dict[str, torch.Tensor]:
     import torch
 
     (size,) = struct.unpack_from("<Q", content)
+    if size > len(content) - 8:
+        raise ValueError("its header is cut short")
     header, begin = json.loads(content[8 : 8 + size]), 8 + size
     tensors = {}
     for name, entry in header.items():

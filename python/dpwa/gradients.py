@@ -66,6 +66,8 @@ class TorchGradients:
             [parameter.numel() * parameter.element_size() for parameter in parameters],
         )
         core.set_source(self)
+        self._given: dict[int, tuple[torch.Tensor, int]] = {}  # by backward(), with the count of their writes
+        self._note()
         self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
                       for index, parameter in enumerate(parameters)]  # fmt: skip
 
@@ -78,14 +80,38 @@ class TorchGradients:
             indices, weight = full
             self.give(indices, weight)
             self._core.send(indices)
+        self._given[index] = parameter.grad, parameter.grad._version
+
+    def _note(self) -> None:
+        """What the gradients are between two steps."""
+        self._before = [(one.grad, 0 if one.grad is None else one.grad._version) for one in self._parameters]
+
+    def prepare(self, is_averaged: bool = False) -> None:
+        """Before the core takes the gradients of a step. Those that the program itself has assigned come now; what it has
+        changed after backward() would be lost."""
+        if is_averaged:
+            return
+        for index, parameter in enumerate(self._parameters):
+            gradient = parameter.grad
+            if index in self._given:
+                given, version = self._given[index]
+                if gradient is not given or gradient._version != version:
+                    raise _core.UsageError(f"parameter '{self._names[index]}': its gradient was changed after it had left in "
+                                           "backward(): call average_gradients() first")  # fmt: skip
+            elif gradient is not None:
+                before, version = self._before[index]
+                if gradient is not before or gradient._version != version:
+                    self._complete(index, parameter)
+
+    def settle(self, _: Any = None) -> None:
+        self._given.clear()
+        self._note()
 
     def optimizer(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any]) -> OptimizerState:
         return OptimizerState(optimizer, step)
 
     # The core asks for gradients, and gives the means, by itself.
     def check(self) -> None: ...
-    def prepare(self) -> None: ...
-    def settle(self, _: Any = None) -> None: ...
 
     # The functions of several tensors take a tenth of the time of one call for each.
     def give(self, indices: Sequence[int], weight: float) -> None:

@@ -107,6 +107,11 @@ class Node:
         """Whether update_wait() comes next."""
         return self._phase == "in a step"
 
+    @property
+    def is_before_average(self) -> bool:
+        """Whether average_gradients() may come next."""
+        return self._phase == "between steps"
+
     def require_same(self, what: str, value: object) -> None:
         """Before start(): a setting that should be the same on all nodes. Nodes that differ warn, and train on; where
         they step together start() fails."""
@@ -133,7 +138,8 @@ class Node:
     def start(self) -> None:
         """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end. A node
         of this process that was started before under the same name of the same file leaves."""
-        self._must_be("made", "start()")
+        if self._phase != "made":
+            raise _core.UsageError("start() a second time; accepted: once, and attach() again for another run")
         if before := STARTED.get(self._key):  # as of a cell of a notebook that runs twice
             before.leave()
         STARTED[self._key] = self
@@ -181,7 +187,7 @@ class Node:
     def set_batch_size(self, samples: int) -> None:
         """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
         all nodes. No effect where gradients stay on the node."""
-        if samples < 1:
+        if samples != int(samples) or samples < 1:
             raise _core.UsageError(f"set_batch_size({samples}); accepted: 1 or more")
         if self._averages:
             self._core.set_samples(samples)
@@ -202,6 +208,8 @@ class Node:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Before start(): the node keeps the weights that it has now unless a peer is ahead of this clock."""
         self._must_be("made", "load_state_dict()")
+        if not isinstance(state.get("clock"), (int, float)) or not state["clock"] >= 0:
+            raise _core.UsageError("load_state_dict() of what is not the state_dict() of a node")
         own = {key: int(value) for key, value in state.items() if key != "clock"}
         self._core.restore((float(state["clock"]), own))
 

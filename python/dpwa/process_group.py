@@ -87,7 +87,7 @@ class GroupNode(TorchNode):
     def _move_in(self, listed: list[tuple[str, torch.Tensor, bool]]) -> None:
         self._names = [name for name, _, _ in listed]
         self._tensors = [tensor for _, tensor, _ in listed]
-        self._note_places()
+        self._watch()
 
     @staticmethod
     def _number(_: Any) -> float:

@@ -187,7 +187,7 @@ class TorchStoreGradients:
                 raise _core.UsageError(f"parameter '{self._names[index]}': its gradient was changed after it had left in "
                                        "backward(): call average_gradients() first")  # fmt: skip
 
-    def prepare(self) -> None:
+    def prepare(self, _: bool = False) -> None:
         """Before the core takes the gradients of a step."""
         self._core.set_gradients({index: self._place(index) for index in range(len(self._parameters))
                                   if index not in self._sent})  # fmt: skip

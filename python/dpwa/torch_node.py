@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import operator
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +15,10 @@ from dpwa.node import Node, Tensors, number
 from dpwa.reports import StepReport
 from dpwa.store_worker import TorchStoreGradients
 from dpwa.torch_tensors import is_sharded, local, refuse, rule_of, shard_of, tensors_of
+from dpwa.watched_model import WatchedModel
 
 if TYPE_CHECKING:
     import torch
-
-SHAPE_OF = operator.attrgetter("shape")
-AGAIN = "; call attach() once the model has its layers, device and dtype, what is not to be trained is frozen, and its "
-AGAIN += "checkpoint is loaded"
 
 
 def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name: str | None = None, *, join: Sequence[str] = (),
@@ -43,6 +38,10 @@ def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name
 
     Raises ConfigError with the line of the cluster file, and ModelError that names the tensor.
     """
+    import torch
+
+    if not isinstance(model, torch.nn.Module):
+        raise _core.ModelError(f"attach() takes a torch.nn.Module, not {type(model).__name__}; arrays: attach_arrays()")
     if group is None:
         return TorchNode(model, file, name, join, threads)
     from dpwa.process_group import GroupNode
@@ -170,56 +169,15 @@ class TorchNode(Node):
             self._core.mark("channels_last", f"{len(reordered)} tensors: {', '.join(reordered)}")
         if shards:
             self._core.mark("shards", "; ".join(dict.fromkeys(shards)))
-        self._note_places()
+        self._watch()
 
-    def _note_places(self) -> None:
-        import torch
-
-        self._place_of = torch.Tensor.data_ptr
-        self._places = [tensor.data_ptr() for tensor in self._tensors]
-        self._shapes = [tensor.shape for tensor in self._tensors]
-        self._registered = self._list_up()
-
-    def _list_up(self) -> list[torch.Tensor]:
-        """The model's tensors. Notes where modules list them, and other modules: as long as nothing changes there, the
-        model has these."""
-        modules = list(self._model.modules())
-        self._lists = [own for module in modules for own in (module._parameters, module._buffers, module._modules)]
-        self._lengths = list(map(len, self._lists))
-        self._full = [own.values() for own in self._lists if own]
-        self._held = list(chain.from_iterable(self._full))
-        return [one for module in modules for own in (module._parameters, module._buffers) for one in own.values()
-                if one is not None]  # fmt: skip
+    def _watch(self) -> None:
+        self._watched = WatchedModel(self._model, self._names, self._tensors, self._is_sharded)
 
     def _check(self) -> None:
-        """What would silently train apart from the memory that is exchanged. In every step, so loops run in C, and what a
-        module lists is looked up once."""
         if self._passes:
             self._passes.require_no_capture()
-        tensors = self._tensors
-        if list(map(self._place_of, tensors)) != self._places or list(map(SHAPE_OF, tensors)) != self._shapes:
-            for i, tensor in enumerate(tensors):
-                if tensor.data_ptr() != self._places[i] or tensor.shape != self._shapes[i]:
-                    raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
-        if self._is_sharded:
-            return  # FSDP puts whole parameters in their places, and takes them away
-        is_same = map(operator.is_, self._held, chain.from_iterable(self._full))
-        if list(map(len, self._lists)) != self._lengths or not all(is_same):
-            self._check_lists()
-
-    def _check_lists(self) -> None:
-        """A layer without tensors may come; a compiled layer may take the place of the layer."""
-        now, before = self._list_up(), self._registered
-        if len(now) == len(before) and all(map(operator.is_, before, now)):
-            return
-        self._lengths = []  # the next step finds it too
-        if len(now) != len(before):
-            raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
-        other = next(had for had, has in zip(before, now) if has is not had)
-        raise _core.UsageError(f"the model has another tensor in place of '{self._name_of(other)}'{AGAIN}")
-
-    def _name_of(self, held: torch.Tensor) -> str:
-        return next((name for name, tensor in zip(self._names, self._tensors) if tensor is held), "a buffer")
+        self._watched.check()
 
     def _copy_in(self) -> None:
         """Before a call of the core. What lies on a device has also come from it, and gone to it, then."""
@@ -279,10 +237,15 @@ class TorchNode(Node):
                                        "closure computes would stay on this node")  # fmt: skip
             return self._averaged_step(self._gradients.optimizer(optimizer, self._stepping(optimizer.step)), loss)
         self.update_send(loss)
-        if closure is None:
-            optimizer.step()
-        else:
-            optimizer.step(closure)
+        try:
+            if closure is None:
+                optimizer.step()
+            else:
+                optimizer.step(closure)
+        except BaseException:
+            if self._phase == "in a step":
+                self._phase = "between steps"
+            raise
         return self.update_wait()
 
     def _averaged_step(self, state: Any, loss: Any, skips: bool = False) -> StepReport:
@@ -304,7 +267,7 @@ class TorchNode(Node):
         self._check()
         if self._gradients:
             self._gradients.check()
-            self._gradients.prepare()
+            self._gradients.prepare(self._phase == "averaged")
 
     def _settle(self, known: Any = None) -> None:
         if self._gradients:
@@ -312,11 +275,16 @@ class TorchNode(Node):
 
     def _scaled_step(self, optimizer: torch.optim.Optimizer, loss: Any, scaler: Any) -> StepReport:
         if self._phase == "between steps":
+            if self._averages and scaler._per_optimizer_states[id(optimizer)]["stage"].name == "UNSCALED":
+                raise _core.UsageError("scaler.unscale_() before average_gradients(): the gradients of all nodes are still "
+                                       "scaled")  # fmt: skip
             self.average_gradients()  # all nodes find an overflow in the same ones
         with contextlib.suppress(RuntimeError):  # the program has done it, to clip
             scaler.unscale_(optimizer)
         found = scaler._found_inf_per_device(optimizer) if scaler.is_enabled() else {}
-        skips = any(one.item() for one in found.values())
+        # Servers take no gradient that is not finite: where those of all workers overflowed there is none.
+        has_none = self._averages and scaler.is_enabled() and not found
+        skips = has_none or any(one.item() for one in found.values())
         runs = self._phase != "left"
         self._skipped += skips and runs
         if runs and self._gradients:
@@ -324,7 +292,7 @@ class TorchNode(Node):
             report = self._averaged_step(state, loss, skips)
             if skips and self._together:
                 scaler.step(optimizer)  # which notes it, and does nothing
-            scaler.update()
+            scaler.update(scaler.get_scale() * scaler.get_backoff_factor() if has_none else None)
             return report
         if not skips:
             self.update_send(loss)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dpwa import _core
+
 if TYPE_CHECKING:
     from dpwa.reports import StepReport
     from dpwa.torch_node import TorchNode
@@ -44,7 +46,15 @@ class Optimizer(torch.optim.Optimizer):
     def __repr__(self) -> str:
         return f"dpwa.Optimizer of {self.node.name}: {self.optimizer!r}"
 
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Asked by a scaler, which then leaves the gradients as they are: those of the other nodes are scaled."""
+        return bool(self.node.averages_gradients and self.node.is_before_average)
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        if self.__dict__.pop("found_inf", None) is not None:
+            del self.grad_scale
+            raise _core.UsageError("scaler.step() before average_gradients(): the gradients of all nodes are still scaled")
         loss = None
         if closure is not None:
             with torch.enable_grad():

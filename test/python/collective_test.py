@@ -200,6 +200,61 @@ class Torch(InFolder):
         self.assertEqual((report.skipped_steps, second.skipped_steps, second.clock), (1, 1, 2))
         self.assertTrue(torch.equal(weight, other))
 
+    def test_gradients_that_the_program_assigns_are_averaged(self) -> None:
+        file = cluster(self.folder, 2, COLLECTIVE)
+        models = [torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)]
+
+        def run(rank: int) -> None:
+            model = models[rank]
+            optimizer = torch.optim.SGD(model.parameters(), lr=1)
+            with dpwa.attach(model, file, f"w{rank + 1}") as node:
+                before = model.bias.detach().clone()
+                for _ in range(2):
+                    model.weight.grad = torch.zeros_like(model.weight)
+                    model.bias.grad = torch.full_like(model.bias, 2.0 * rank)
+                    node.step(optimizer)
+                self.assertTrue(torch.equal(model.bias.detach(), before - 2))
+
+        all_at_once(lambda: run(0), lambda: run(1))
+
+    def test_gradients_that_the_program_changes_after_they_have_left_are_refused(self) -> None:
+        model = torch.nn.Linear(3, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+
+        def clip() -> None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)
+
+        def clear() -> None:
+            model.weight.grad = None
+
+        for change in (clip, clear):
+            with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+                model(torch.ones(1, 3)).sum().backward()
+                change()
+                with self.assertRaisesRegex(dpwa.UsageError, "'.*': its gradient was changed after .*average_gradients"):
+                    node.step(optimizer)
+                node.leave()
+            optimizer.zero_grad()
+        with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+            behind = dpwa.Optimizer(optimizer, node)
+            scaler.scale(model(torch.ones(1, 3)).sum()).backward()
+            with self.assertRaisesRegex(dpwa.UsageError, "scaler.step.. before average_gradients"):
+                scaler.step(behind)
+            scaler.unscale_(optimizer)
+            with self.assertRaisesRegex(dpwa.UsageError, "scaler.unscale_.. before average_gradients"):
+                node.step(optimizer, scaler=scaler)
+            node.leave()
+            optimizer.zero_grad()
+        with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+            model(torch.ones(1, 3)).sum().backward()
+            node.average_gradients()
+            clip()
+            bias = model.bias.detach().clone()
+            node.step(optimizer)
+            self.assertFalse(torch.equal(bias, model.bias.detach()))
+            torch.testing.assert_close(bias, model.bias.detach(), atol=0.002, rtol=0)
+
     def test_nodes_that_end_at_different_times_end_with_the_model_of_the_last(self) -> None:
         file = cluster(self.folder, 2, COLLECTIVE)
         models = [self.model(), self.model()]

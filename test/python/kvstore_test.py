@@ -237,6 +237,24 @@ class Torch(WithServers):
                     self.assertEqual((report.outcome, report.refused), ("rejected", 1))
                     self.assertTrue(torch.equal(before, model.weight))
 
+    def test_a_scaler_halves_where_the_gradients_of_all_overflow(self) -> None:
+        for update in ("server", "worker"):
+            with self.subTest(update):
+                file = self.start(1, f"type: dist_sync, update: {update}, min_workers: 1")
+                model = torch.nn.Linear(3, 2)
+                optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+                scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+                with dpwa.attach(model, file, "w1") as node:
+                    before = model.bias.detach().clone()
+                    scaler.scale(model(torch.full((1, 3), float("inf"))).sum()).backward()
+                    report = node.step(optimizer, 1.0, scaler=scaler)
+                    self.assertEqual((report.skipped_steps, scaler.get_scale()), (1, 2.0))
+                    self.assertTrue(torch.equal(before, model.bias))
+                    optimizer.zero_grad()
+                    scaler.scale(model(torch.ones(1, 3)).sum()).backward()
+                    self.assertEqual(node.step(optimizer, 1.0, scaler=scaler).skipped_steps, 1)
+                    torch.testing.assert_close(model.bias.detach(), before - 0.5)
+
     def test_a_program_that_writes_weights_or_gradients_that_have_left_is_refused(self) -> None:
         file = self.start(1, "type: dist_sync, update: server, min_workers: 1")
         model = torch.nn.Linear(3, 2)

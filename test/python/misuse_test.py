@@ -100,7 +100,7 @@ class Misuse(InFolder):
                 # Only the last node still has hooks, and it takes them along.
                 hooks = [one._post_accumulate_grad_hooks or () for one in names["model"].parameters()]
                 self.assertEqual({len(one) for one in hooks}, {int(backend == "collective")})
-                with self.assertRaisesRegex(dpwa.UsageError, r"start\(\) belongs before start\(\); the node is between steps"):
+                with self.assertRaisesRegex(dpwa.UsageError, r"start\(\) a second time"):
                     exec(cells[1], names)
                 names["node"].finish()
                 self.assertEqual({len(one._post_accumulate_grad_hooks or ()) for one in names["model"].parameters()}, {0})

@@ -75,6 +75,8 @@ class Arrays(InFolder):
         fixed.flags.writeable = False
         node = dpwa.attach_arrays({"w": fixed}, cluster(self.folder, 1, "backend: 'null'"), "w1")
         node.start()
+        with self.assertRaisesRegex(dpwa.UsageError, "none of the arrays can be written; accepted: values="):
+            node.step(1.0)
         node.step(values={"w": fixed + 1})
         np.testing.assert_array_equal(node.values["w"], np.arange(1.0, 5.0))
         np.testing.assert_array_equal(fixed, np.arange(4.0))
@@ -89,7 +91,7 @@ class Arrays(InFolder):
         with self.assertRaisesRegex(dpwa.UsageError, r"step\(\) before start\(\)"):
             node.step()
         node.start()
-        with self.assertRaisesRegex(dpwa.UsageError, r"start\(\) belongs before start\(\)"):
+        with self.assertRaisesRegex(dpwa.UsageError, r"start\(\) a second time"):
             node.start()
         with self.assertRaisesRegex(dpwa.UsageError, "require_same"):
             node.require_same("--lr", 1)
@@ -357,6 +359,19 @@ class Torch(InFolder):
             report = node.step(optimizer, loss, scaler=scaler)
             self.assertEqual((report.skipped_steps, report.clock), (1, 1))
             self.assertFalse(torch.equal(weight, model[4].weight))
+
+    def test_a_step_whose_optimizer_fails_is_followed_by_another(self) -> None:
+        model = self.model(1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        with self.alone(model, "gossip: {start_wait_ms: 0}") as node:
+            loss = self.backward(model)
+            with self.assertRaises(AttributeError):
+                node.step(None, loss)
+            self.assertGreaterEqual(node.step(optimizer, loss).clock, 1)
+        with self.assertRaisesRegex(dpwa.ModelError, "takes a torch.nn.Module, not str"):
+            dpwa.attach("model")
+        with self.assertRaisesRegex(dpwa.ModelError, "arrays by their names"):
+            dpwa.attach_arrays([np.zeros(3)])
 
     def test_a_checkpoint_of_a_node_goes_on_at_its_clock(self) -> None:
         with self.alone(self.model(1), "gossip: {start_wait_ms: 0}") as node:
