@@ -14,7 +14,7 @@ if(NOT DPWA_BACKEND_KVSTORE)
   set(DPWA_KVSTORE_ABSENT "is left out of this build (DPWA_BACKEND_KVSTORE=OFF)")
 endif()
 
-if(NOT DPWA_TORCH)
+if(NOT DPWA_TORCH AND NOT SKBUILD)  # the Python package has it without
   set(DPWA_COLLECTIVE_ABSENT "needs LibTorch, which this build is without")
 elseif(NOT DPWA_BACKEND_COLLECTIVE)
   set(DPWA_COLLECTIVE_ABSENT "is left out of this build (DPWA_BACKEND_COLLECTIVE=OFF)")

@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=64)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--layers", type=int, default=2)
-    options = parser.parse_args()
+    options, _ = parser.parse_known_args()  # `dpwa run` gives --run-dir and --threads, too
     content = options.text.read_bytes()
     text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode()
     letters = sorted(set(text))

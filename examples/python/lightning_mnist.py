@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--name")
     parser.add_argument("--data", type=Path, default=Path("data/mnist"))
     parser.add_argument("--epochs", type=int, default=1)
-    options = parser.parse_args()
+    options, _ = parser.parse_known_args()  # `dpwa run` gives --run-dir and --threads, too
     pl.seed_everything(0, verbose=False)
     model = Digits()
     train = TensorDataset(images(options.data, "train-images-idx3-ubyte"), load(options.data, "train-labels-idx1-ubyte").long())

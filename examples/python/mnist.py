@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=1)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--lr", type=float, default=0.05)
-    options = parser.parse_args()
+    options, _ = parser.parse_known_args()  # `dpwa run` gives --run-dir and --threads, too
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9)
