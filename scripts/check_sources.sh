@@ -52,13 +52,20 @@ changed() {
 }
 [[ -z $last ]] || mapfile -t -O "${#sources[@]}" sources < <(changed)
 
+# What CMake defines for single sources (dpwa/CMakeLists.txt).
+definitions=-DDPWA_VERSION='""'
+for part in GOSSIP COLLECTIVE KVSTORE ENGINE_GLOO ENGINE_NCCL ENGINE_MPI; do
+  definitions+=" -DDPWA_${part}_ABSENT=\"\""
+done
+
 # check SOURCE: one whose engine has no headers here is left out.
 check() {
-  local said warnings=()
+  local said warnings=() defined
+  read -ra defined <<<"$definitions"
   [[ $1 == adapters/* ]] || warnings=(-Wall -Wextra -Wpedantic -Werror -Wno-pragma-once-outside-header)
   said=$("$compiler" -std=c++20 -fsyntax-only -x c++ "${warnings[@]}" -Werror=thread-safety \
     -Werror=exit-time-destructors -I . -isystem "$torch" -isystem "$torch/torch/csrc/api/include" -DUSE_C10D_GLOO \
-    -DUSE_DISTRIBUTED -DUSE_RPC -DUSE_TENSORPIPE "$1" 2>&1) && return
+    -DUSE_DISTRIBUTED -DUSE_RPC -DUSE_TENSORPIPE "${defined[@]}" "$1" 2>&1) && return
   if grep -qE "fatal error: '(mpi\.h|gloo/[^']*)' file not found" <<<"$said"; then
     echo "   left out: $1 (its engine has no headers here)"
     return
@@ -67,6 +74,6 @@ check() {
   return 1
 }
 export -f check
-export compiler torch
+export compiler torch definitions
 printf '%s\n' "${sources[@]}" | sort -u | xargs -P "$jobs" -I '{}' bash -c 'check {}' || die 'sources: see above'
 ok "sources: ${#sources[@]}"
