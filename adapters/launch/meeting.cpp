@@ -1,5 +1,7 @@
 #include "adapters/launch/meeting.h"
 
+#include <c10/util/Exception.h>
+
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
@@ -220,9 +222,11 @@ std::vector<NodeEntry> meet_others(const LaunchPlace& place, const std::string& 
     problem = board.await_all(deadline, patience, waiting);
     if (!problem) introductions = board.introductions();
     if (!place.hosted) point.store.leave(board.present() - 1, longest_farewell);
-  } catch (const std::exception& error) {
-    throw std::runtime_error((place.hosted ? "the agent of " + place.launcher : "rank 0") +
-                             " has ended: " + collective::plain_reason(error.what()));
+  } catch (const c10::Error& error) {
+    if (point.store.hosts()) throw;
+    throw std::runtime_error(
+        (place.hosted ? "the agent of " + place.launcher : "rank 0") +
+        " has ended: " + collective::plain_reason(error.what_without_backtrace()));
   }
   if (problem) throw std::runtime_error(*problem);
   for (int rank = 0; rank < place.size; ++rank)
