@@ -51,6 +51,14 @@ def checksum_of(tensors: Iterable[torch.Tensor], before: int = 0) -> int:
     return before
 
 
+def require_unchanged(name: str, gradient: torch.Tensor | None, given: tuple[torch.Tensor, int]) -> None:
+    """Since backward() has given it, with the count of its writes then."""
+    before, version = given
+    if gradient is not before or gradient._version != version:
+        raise _core.UsageError(f"parameter '{name}': its gradient was changed after it had left in backward(): call "
+                               "average_gradients() first")  # fmt: skip
+
+
 class TorchGradients:
     """Of the parameters of a module that are trained. backward() hands each to the core as soon as it is complete."""
 
@@ -94,10 +102,7 @@ class TorchGradients:
         for index, parameter in enumerate(self._parameters):
             gradient = parameter.grad
             if index in self._given:
-                given, version = self._given[index]
-                if gradient is not given or gradient._version != version:
-                    raise _core.UsageError(f"parameter '{self._names[index]}': its gradient was changed after it had left in "
-                                           "backward(): call average_gradients() first")  # fmt: skip
+                require_unchanged(self._names[index], gradient, self._given[index])
             elif gradient is not None:
                 before, version = self._before[index]
                 if gradient is not before or gradient._version != version:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpwa import _core
+from dpwa.gradients import require_unchanged
 
 if TYPE_CHECKING:
     import torch
@@ -181,11 +182,8 @@ class TorchStoreGradients:
                 if tensor._version != version:
                     raise _core.UsageError(f"the model's tensor '{name}' was written by the program; with kvstore.update "
                                            "'server' the servers have the weights; accepted: kvstore.update 'worker'")  # fmt: skip
-        for index, (gradient, version) in self._sent.items():
-            now = self._parameters[index].grad
-            if now is not gradient or now._version != version:
-                raise _core.UsageError(f"parameter '{self._names[index]}': its gradient was changed after it had left in "
-                                       "backward(): call average_gradients() first")  # fmt: skip
+        for index, given in self._sent.items():
+            require_unchanged(self._names[index], self._parameters[index].grad, given)
 
     def prepare(self, _: bool = False) -> None:
         """Before the core takes the gradients of a step."""
