@@ -78,10 +78,11 @@ class ShardEngine {
   // A slice whose primary is replaced meanwhile is not captured. The snapshot then stays
   // incomplete, and another one with a higher number has to be begun.
   void announce_snapshot(std::uint32_t number);
-  // All pushes of this worker that state an earlier snapshot have been acknowledged, and no more
-  // follow.
+  // All pushes and new keys of this worker that are of earlier snapshots have been acknowledged,
+  // and no more follow.
   void passed_snapshot(const MemberId& worker, std::uint32_t number);
   std::uint32_t snapshot() const { return cut_.number(); }
+  bool all_past_snapshot() const { return cut_.all_past(epoch_); }
   // All pushes of this worker whose steps began in earlier epochs have been sent.
   void passed_epoch(const MemberId& worker, std::uint64_t number);
   struct Captured {

@@ -66,8 +66,8 @@ void SnapshotPlan::loaded(const SnapshotId& id, std::vector<ShardEngine::Capture
   engine_.load(id, std::move(part));
 }
 
-// A part is whole when every slice that workers find here has been captured. Parts of earlier
-// snapshots then stay incomplete.
+// A part is whole when every slice that workers find here has been captured, and no slice is to
+// come that belongs to the snapshot. Parts of earlier snapshots then stay incomplete.
 std::optional<SnapshotPlan::Wish> SnapshotPlan::collect() {
   for (ShardEngine::Captured& each : engine_.take_captured()) {
     const SliceId slice = each.slice;
@@ -77,6 +77,7 @@ std::optional<SnapshotPlan::Wish> SnapshotPlan::collect() {
   const std::uint32_t number = engine_.shard().snapshot();
   captured_.erase(captured_.begin(), captured_.lower_bound(number));
   if (number <= written_ || number <= epoch.from.number) return std::nullopt;
+  if (!engine_.shard().all_past_snapshot()) return std::nullopt;
   if (!SnapshotSchedule::all_up(epoch) || captured_[number].size() != engine_.shard().primaries())
     return std::nullopt;
   written_ = number;

@@ -123,6 +123,7 @@ WorkerEngine::Request& WorkerEngine::add(Content content, int priority) {
   request.slice = &slices_[slice_of(request)];
   request.slice->line.push_back(tag);
   if (std::holds_alternative<Push>(request.content)) pushes_.push_back(tag);
+  if (std::holds_alternative<Init>(request.content) && inits_++ == 0) snapshot_at_init_ = snapshot_;
   enqueue(tag, request);
   return request;
 }
@@ -180,6 +181,7 @@ void WorkerEngine::erase(Requests::iterator request) {
   change(tag, request->second, State::received);  // so it is neither queued nor under way
   Known& slice = *content.slice;
   const bool is_push = std::holds_alternative<Push>(content.content);
+  if (std::holds_alternative<Init>(content.content)) --inits_;
   const auto erased = std::erase(slice.line, tag);
   DPWA_INVARIANT(erased == 1, "a request is in the line of its slice once", tag, erased);
   requests_.erase(request);
@@ -359,6 +361,7 @@ void WorkerEngine::take_up_epoch(bool new_run) {
   if (new_run) {
     // Snapshots are counted on from the one that it begins with.
     snapshot_ = epoch.from.number;
+    snapshot_at_init_ = std::min(snapshot_at_init_, snapshot_);
     pushed_steps_ = 0;
   }
   // Left out, perhaps taken in again without having heard of it.

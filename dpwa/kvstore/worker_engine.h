@@ -167,8 +167,8 @@ class WorkerEngine {
                              Failed, RunOver, Refused, Renumbered>;
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
 
-  // All pushes that state an earlier snapshot than this one have been acknowledged, and no more
-  // follow.
+  // All pushes that state an earlier snapshot than this one have been acknowledged, all keys that
+  // were initialised before it exist, and no more of either follow.
   std::uint32_t past_snapshot();
   // All pushes of steps that began in earlier epochs than this one have been sent, and no more
   // follow.
@@ -264,8 +264,10 @@ class WorkerEngine {
   std::deque<Duration> steps_;  // the recent ones, without waits
   std::uint64_t barriers_ = 0;  // the number that this worker has reached
   std::uint64_t passed_ = 0;
-  std::uint32_t snapshot_ = 0;      // the last snapshot that this worker knows of
-  std::uint64_t pushed_steps_ = 0;  // the step of the last push, plus 1
+  std::uint32_t snapshot_ = 0;          // the last snapshot that this worker knows of
+  std::size_t inits_ = 0;               // requests of kind INIT
+  std::uint32_t snapshot_at_init_ = 0;  // that it knew of when it made the first of these
+  std::uint64_t pushed_steps_ = 0;      // the step of the last push, plus 1
   // What pushes state of the step of the program that is under way; none: none is.
   struct Begun {
     std::uint32_t snapshot = 0;

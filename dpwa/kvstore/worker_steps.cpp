@@ -34,10 +34,12 @@ const Push* WorkerEngine::first_push() {
   return nullptr;
 }
 
+// A key that this worker has asked for belongs to the snapshots that it has not heard of by then:
+// without the key, it could not go on from them.
 std::uint32_t WorkerEngine::past_snapshot() {
-  const std::uint32_t number = step_ ? step_->snapshot : snapshot_;
-  const Push* first = first_push();
-  return first == nullptr ? number : std::min(number, first->snapshot);
+  std::uint32_t number = step_ ? step_->snapshot : snapshot_;
+  if (const Push* first = first_push()) number = std::min(number, first->snapshot);
+  return inits_ == 0 ? number : std::min(number, snapshot_at_init_);
 }
 
 // What has been sent has arrived before the beat that says so, or is sent again because the

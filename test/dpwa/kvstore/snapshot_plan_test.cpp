@@ -191,6 +191,23 @@ TEST_CASE("a part is written once all slices are captured, and complete once all
   CHECK(status.started_from == 0);
 }
 
+TEST_CASE("no part is written while a worker may still have a key that belongs to it") {
+  Server server;
+  server.begin();
+  server.push();
+  CHECK(server.tick(seconds(60)).empty());
+  REQUIRE(server.engine.shard().snapshot() == 1);
+  server.push();  // a later step: the slice is captured
+  CHECK(server.tick(seconds(61)).empty());
+  const SliceId second = slice_of_s1(1, server.slice.key.number() + 1);
+  server.engine.receive(w1, 2, Init{5, second, spec, bytes_of({4})}, server.now);
+  CHECK(server.tick(seconds(62)).empty());
+  server.pass();
+  const auto wishes = server.tick(seconds(63));
+  REQUIRE(wishes.size() == 1);
+  CHECK(std::get<SnapshotPlan::Write>(wishes[0]).part.size() == 2);
+}
+
 TEST_CASE("a part that could not be written is counted, and the next snapshot is tried") {
   Server server;
   server.begin();

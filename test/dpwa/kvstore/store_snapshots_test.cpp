@@ -121,6 +121,27 @@ TEST_CASE("all pushes of a step state one snapshot, and a worker is past it once
   CHECK(Worker::stated(worker.push(1, 2)) == 4);
 }
 
+TEST_CASE("a worker is past a snapshot once the keys exist that it asked for before") {
+  Worker worker;
+  const auto init = [&](int key) {
+    worker.engine.init(Key(key), {DType::float32, {1}}, {});
+    return worker.engine.take(worker.now).back().tag;
+  };
+  const std::uint64_t third = init(3);
+  worker.hear(0, {}, AnswerKind::snapshot_begun, 3);
+  CHECK(worker.engine.past_snapshot() == 0);
+  const std::uint64_t fourth = init(4);
+  worker.hear(third, {Key(3), 0}, AnswerKind::created, 3);
+  CHECK(worker.engine.past_snapshot() == 0);  // as long as any is on its way
+  worker.hear(fourth, {Key(4), 0}, AnswerKind::created, 3);
+  CHECK(worker.engine.past_snapshot() == 3);
+  const std::uint64_t fifth = init(5);
+  worker.hear(0, {}, AnswerKind::snapshot_begun, 4);
+  CHECK(worker.engine.past_snapshot() == 3);
+  worker.hear(fifth, {Key(5), 0}, AnswerKind::created, 4);
+  CHECK(worker.engine.past_snapshot() == 4);
+}
+
 TEST_CASE("a snapshot after the last worker has left has everything at once") {
   for (const Kind& kind : kinds) {
     CAPTURE(kind.name);
