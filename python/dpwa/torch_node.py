@@ -179,8 +179,14 @@ class TorchNode(Node):
             self._passes.require_no_capture()
         self._watched.check()
 
+    def _check_all(self) -> None:
+        self._check()
+        self._watched.check_all()
+
     def _copy_in(self) -> None:
         """Before a call of the core. What lies on a device has also come from it, and gone to it, then."""
+        if not self._copies:
+            return
         import torch
 
         has_theirs = self._is_apart and self._phase != "made" and self._core.updates_on_servers
@@ -192,6 +198,8 @@ class TorchNode(Node):
             self._passes.synchronize()
 
     def _copy_back(self) -> None:
+        if not self._copies:
+            return
         import torch
 
         with torch.no_grad():
@@ -209,7 +217,7 @@ class TorchNode(Node):
         return steps if self._is_apart else step
 
     def _take_in(self) -> None:
-        self._check()
+        self._check_all()
         if self._passes:
             self._passes.synchronize()
         self._copy_in()

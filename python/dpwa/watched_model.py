@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpwa import _core
 
@@ -17,6 +17,9 @@ AGAIN = "; call attach() once the model has its layers, device and dtype, what i
 AGAIN += "checkpoint is loaded"
 
 
+AT_ONCE = 32  # tensors that one step looks at: to look at each costs as much as a small step
+
+
 class WatchedModel:
     """A model, and those of its tensors that keep their places."""
 
@@ -26,41 +29,53 @@ class WatchedModel:
         self._model, self._names, self._tensors = model, names, tensors
         self._is_sharded = is_sharded  # FSDP puts whole parameters in their places, and takes them away
         self._place_of = torch.Tensor.data_ptr
-        self._places = [tensor.data_ptr() for tensor in tensors]
-        self._shapes = [tensor.shape for tensor in tensors]
+        self._turns, self._turn = max(1, -(-len(tensors) // AT_ONCE)), 0
+        self._kept = [(part, [tensor.data_ptr() for tensor in part], [tensor.shape for tensor in part])
+                      for part in self._cut(tensors)]  # fmt: skip
         self._registered = self._list_up()
+
+    def _cut(self, all_of_them: Sequence[Any]) -> list[list[Any]]:
+        """One part a turn."""
+        return [list(all_of_them[turn :: self._turns]) for turn in range(self._turns)]
 
     def _list_up(self) -> list[torch.Tensor]:
         """The model's tensors. Notes where modules list them, and other modules: as long as nothing changes there, the
         model has these."""
         modules = list(self._model.modules())
-        self._lists = [own for module in modules for own in (module._parameters, module._buffers, module._modules)]
-        self._lengths = list(map(len, self._lists))
-        self._full = [own.values() for own in self._lists if own]
-        self._held = list(chain.from_iterable(self._full))
+        lists = [own for module in modules for own in (module._parameters, module._buffers, module._modules)]
+        self._lists = []
+        for part in self._cut(lists):
+            full = [own.values() for own in part if own]
+            self._lists.append((part, list(map(len, part)), full, list(chain.from_iterable(full))))
         return [one for module in modules for own in (module._parameters, module._buffers) for one in own.values()
                 if one is not None]  # fmt: skip
 
     def check(self) -> None:
-        """What would silently train apart from the memory that is exchanged. In every step, so loops run in C, and what a
-        module lists is looked up once."""
-        tensors = self._tensors
-        if list(map(self._place_of, tensors)) != self._places or list(map(SHAPE_OF, tensors)) != self._shapes:
-            for i, tensor in enumerate(tensors):
-                if tensor.data_ptr() != self._places[i] or tensor.shape != self._shapes[i]:
-                    raise _core.UsageError(f"the model's tensor '{self._names[i]}' is no longer what it was{AGAIN}")
-        if self._is_sharded:
-            return
-        is_same = map(operator.is_, self._held, chain.from_iterable(self._full))
-        if list(map(len, self._lists)) != self._lengths or not all(is_same):
-            self._check_lists()
+        """What would silently train apart from the memory that is exchanged. In every step, so loops run in C, what a
+        module lists is looked up once, and a large model is looked at in turns."""
+        turn = self._turn
+        tensors, places, shapes = self._kept[turn]
+        if list(map(self._place_of, tensors)) != places or list(map(SHAPE_OF, tensors)) != shapes:
+            for tensor, place, shape in zip(tensors, places, shapes):
+                if tensor.data_ptr() != place or tensor.shape != shape:
+                    raise _core.UsageError(f"the model's tensor '{self._name_of(tensor)}' is no longer what it was{AGAIN}")
+        if not self._is_sharded:
+            lists, lengths, full, held = self._lists[turn]
+            if list(map(len, lists)) != lengths or not all(map(operator.is_, held, chain.from_iterable(full))):
+                self._check_lists()
+        self._turn = (turn + 1) % self._turns
+
+    def check_all(self) -> None:
+        for _ in range(self._turns):
+            self.check()
 
     def _check_lists(self) -> None:
         """A layer without tensors may come; a compiled layer may take the place of the layer."""
-        now, before = self._list_up(), self._registered
+        before, lists = self._registered, self._lists
+        now = self._list_up()
         if len(now) == len(before) and all(map(operator.is_, before, now)):
             return
-        self._lengths = []  # the next step finds it too
+        self._lists = lists  # the next step finds it too
         if len(now) != len(before):
             raise _core.UsageError(f"the model's list of parameters and buffers has changed{AGAIN}")
         other = next(had for had, has in zip(before, now) if has is not had)

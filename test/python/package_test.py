@@ -318,6 +318,27 @@ class Torch(InFolder):
                 node.update_send(1.0)
             node.leave()
 
+    def test_a_change_in_a_large_model_is_found_within_some_steps_and_at_the_end(self) -> None:
+        model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(40)))
+        with self.alone(model) as node:
+            node.update_send(1.0)
+            node.update_wait()
+            model[20].bias.data = model[20].bias.data.clone()
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor '20.bias' is no longer"):
+                for _ in range(3):
+                    node.update_send(1.0)
+                    node.update_wait()
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor '20.bias' is no longer"):
+                node.update_send(1.0)
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor '20.bias' is no longer"):
+                node.finish()
+            node.leave()
+        with self.alone(model) as node:
+            model[3].weight = torch.nn.Parameter(model[3].weight.detach().clone())
+            with self.assertRaisesRegex(dpwa.UsageError, "another tensor in place of '3.weight'"):
+                node.finish()
+            node.leave()
+
     def test_models_that_cannot_be_shared_are_refused(self) -> None:
         nn = torch.nn
         frozen, tied, empty = self.model(1), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.ReLU()
