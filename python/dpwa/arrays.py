@@ -31,6 +31,13 @@ def described(name: str, array: np.ndarray[Any, Any]) -> tuple[str, str, str, li
     return name, "boolean" if kind == "bool" else kind, rule, list(array.shape)
 
 
+def refuse_overlaps(arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    by_place = sorted((value.__array_interface__["data"][0], key) for key, value in arrays.items() if value.size)
+    for (_, before), (_, name) in zip(by_place, by_place[1:]):
+        if np.may_share_memory(arrays[before], arrays[name]):
+            raise _core.ModelError(f"the memory of array '{name}' is also that of '{before}'; accepted: arrays of their own")
+
+
 class ArraysNode(Node):
     """See attach_arrays(). `values` are the parameters of this node, as views of the memory that it exchanges."""
 
@@ -39,14 +46,15 @@ class ArraysNode(Node):
         given = {key: np.asarray(value) for key, value in arrays.items()}
         tensors = [described(key, value) for key, value in given.items()]
         trained = [rule == "interpolate" for _, _, rule, _ in tensors]
+        # NumPy's own arrays are written in place.
+        self._own = {key: value for key, value in arrays.items() if isinstance(value, np.ndarray)
+                     and value.flags.writeable}  # fmt: skip
+        refuse_overlaps(self._own)
         super().__init__(file, name, join, threads, tensors, trained)
         memory = self._core.memory()
         self.values: dict[str, np.ndarray[Any, Any]] = {}
         for (key, value), offset in zip(given.items(), self._core.offsets()):
             self.values[key] = memory[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
-        # NumPy's own arrays are written in place.
-        self._own = {key: value for key, value in arrays.items() if isinstance(value, np.ndarray)
-                     and value.flags.writeable}  # fmt: skip
         self._set(given)
         self._gradients: ArrayGradients | ArrayStoreGradients | None = None
         self._optimizer: Words | None = None  # of servers

@@ -6,6 +6,7 @@ import contextlib
 import math
 import weakref
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -49,6 +50,12 @@ class Node:
 
     def __init__(self, file: str | PathLike[str] | None, name: str | None, join: Sequence[str], threads: int | None,
                  tensors: Tensors, trained: list[bool], passes: DevicePasses | None = None) -> None:  # fmt: skip
+        if not isinstance(name, (str, type(None))):
+            raise _core.ConfigError(f"attach(): name {name!r}; accepted: the name of a node, such as 'w1'")
+        if isinstance(join, str) or not all(isinstance(one, str) for one in join):
+            raise _core.ConfigError(f"attach(): join {join!r}; accepted: a list, such as ['10.0.0.1:4000']")
+        if threads is not None and (not isinstance(threads, Integral) or threads < 1):
+            raise _core.ConfigError(f"attach(): threads {threads!r}; accepted: a number from 1 on")
         self._launched = self._load(file, name, join)
         self._config = self._launched.config
         self._key = (str(self._config.file), self.name)  # of STARTED
@@ -75,7 +82,7 @@ class Node:
         return _core.LaunchedConfig(fspath(file or LAUNCHED), name or "", list(join), meet)
 
     def _make_core(self, tensors: Tensors, trained: list[bool], threads: int | None) -> Any:
-        return _core.make_trainer(self._config, tensors, trained, threads or self._config.threads, self._passes)
+        return _core.make_trainer(self._config, tensors, trained, int(threads or self._config.threads), self._passes)
 
     @property
     def name(self) -> str:

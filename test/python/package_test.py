@@ -101,6 +101,18 @@ class Arrays(InFolder):
         self.assertEqual(node.step().clock, 1)  # stands still from now on
         self.assertFalse(node.finish().averaged)
 
+    def test_arguments_of_other_kinds_are_refused_in_one_line(self) -> None:
+        file, own = cluster(self.folder, 1, "backend: 'null'"), np.zeros(6)
+        wrong: tuple[tuple[str, dict[str, Any]], ...] = (
+            ("name 1; accepted", {"name": 1}), ("threads 'a'; accepted", {"threads": "a"}),
+            ("threads 0; accepted", {"threads": 0}), ("join 'h:1'; accepted", {"join": "h:1"}))  # fmt: skip
+        for words, more in wrong:
+            with self.assertRaisesRegex(dpwa.ConfigError, f"^attach\\(\\): {words}"):
+                dpwa.attach_arrays({"w": own}, **{"file": file, "name": "w1", **more})
+        with self.assertRaisesRegex(dpwa.ModelError, "the memory of array 'b' is also that of 'a'"):
+            dpwa.attach_arrays({"b": own[2:], "c": np.zeros(3), "a": own[:3]}, file, "w1")
+        dpwa.attach_arrays({"b": own[3:], "a": own[:3]}, file, "w1", threads=np.int64(1))
+
     def test_the_update_of_the_program_keeps_what_was_blended_before_it(self) -> None:
         file = cluster(self.folder, 2, "gossip: {start_wait_ms: 60s}")  # replies are blended at the next step
         turn = threading.Barrier(2)
