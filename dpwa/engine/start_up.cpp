@@ -16,6 +16,8 @@ namespace {
 // minutes would cost each other hundreds of connections a second.
 constexpr Backoff between_looks{std::chrono::milliseconds(25), std::chrono::seconds(1), 0.25};
 
+constexpr unsigned most_in_vain = 3;  // looks
+
 StartView view_of(const PeerAnswer& answer) {
   if (answer.failure == PeerFailure::rejected) return {PeerStart::refused};
   // This node cannot take over its weights, so it counts as absent.
@@ -126,6 +128,13 @@ std::optional<StartUp::Action> StartUp::decide(TimePoint now, Random& random) {
   if (own_ && !shown_ && !std::exchange(tried_to_show_, true)) return show();
   tried_to_show_ = false;
   const StartDecision decided = decision(now);
+  const bool for_good =
+      decided.action == StartAction::begin || decided.action == StartAction::bring;
+  if (for_good && looked_late_ && late_looks_ < most_in_vain) {
+    ++late_looks_;
+    phase_ = after_pause_;
+    return std::nullopt;
+  }
   switch (decided.action) {
     case StartAction::begin:
       report_absent(now);
@@ -240,9 +249,9 @@ void StartUp::look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoin
 
 void StartUp::greeted(const std::vector<PeerAnswer>& answers, TimePoint now) {
   DPWA_INVARIANT(phase_ == Phase::looking, "a node greets where its start asks for it", phase_);
+  looked_late_ = due_ && now > *due_;
   looks_in_vain_ = stood_still(now) ? looks_in_vain_ + 1 : 0;
   // What did not answer in time says nothing: it looks again. A machine may be as slow as that.
-  constexpr unsigned most_in_vain = 3;
   if (looks_in_vain_ > 0 && looks_in_vain_ <= most_in_vain) return;
   const bool prompt = now - greeted_at_ < options_.timeout;
   std::vector<PeerAnswer> listed;  // a node that may join may do so under many names

@@ -135,6 +135,10 @@ class StartUp {
   std::vector<Seen> seen_;
   unsigned looks_without_news_ = 0;  // in a row
   unsigned looks_in_vain_ = 0;       // likewise
+  // The last look took longer than one may, as where this process was stopped for a moment: others
+  // may train meanwhile, and it looks again before it brings weights or begins.
+  bool looked_late_ = false;
+  unsigned late_looks_ = 0;  // after which it looked again
   std::unordered_map<PeerId, Memory> memory_;
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from

@@ -134,6 +134,40 @@ TEST_CASE(
   node.expect<StartUp::Pull>(begun + 60s);
 }
 
+TEST_CASE("a node brings no weights after a look that took too long, three times at most") {
+  StartUpOptions options = second_of(1);
+  options.listing = options.rule.listing = Listing::by_seeds;
+  options.position = 0;
+  options.join_by = "w1";
+  options.rule.start_wait = 2s;
+  Starting node(options);
+  node.expect<StartUp::Publish>();
+  node.start.published(true);
+  const auto look = [&](TimePoint now) {
+    node.expect<StartUp::Visit>(now);
+    node.start.visited({unreachable()}, now);
+    node.expect<StartUp::Greet>(now);
+  };
+  look(begun + 1500ms);
+  SUBCASE("takes those that others train") {
+    node.start.greeted({unreachable()}, begun + 3s);
+    look(begun + 3s);
+    PeerAnswer trains = ready_at(5);
+    trains.listed = false;
+    node.start.greeted({trains}, begun + 3s);
+    node.expect<StartUp::Pull>(begun + 3s);
+  }
+  SUBCASE("brings its own in the end") {
+    TimePoint now = begun + 3s;
+    for (int looks = 0; looks < 3; ++looks, now += 1500ms) {
+      node.start.greeted({unreachable()}, now);
+      look(now);
+    }
+    node.start.greeted({unreachable()}, now);
+    CHECK(node.expect<StartUp::Publish>(now).lineage == 22);
+  }
+}
+
 TEST_CASE("looks that all last too long end") {
   Starting node(second_of(2));
   node.open();
