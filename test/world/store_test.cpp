@@ -135,13 +135,13 @@ class Scenes {
   Traps traps_;
 };
 
-// All machines run, and hear one another.
-void recover(VirtualStore& store) {
+// All machines run, and hear one another; of workers as many as may have lived.
+void recover(VirtualStore& store, std::size_t servers) {
   World& world = store.world();
   world.heal();
   for (std::size_t machine = 0; machine < world.machines(); ++machine) {
     world.wake(machine);
-    if (store.lives() < VirtualStore::max_lives) world.start(machine);
+    if (machine < servers || store.lives() < VirtualStore::max_lives) world.start(machine);
   }
 }
 
@@ -149,6 +149,20 @@ std::vector<std::uint64_t> clocks(const VirtualStore& store, std::size_t workers
   std::vector<std::uint64_t> all;
   for (std::size_t worker = 0; worker < workers; ++worker) all.push_back(store.clock(worker));
   return all;
+}
+
+// Without a worker that cannot be started any more, the others may have to wait for its vote.
+bool is_complete(VirtualStore& store) {
+  bool all_run = true;
+  for (std::size_t machine = 0; machine < store.world().machines(); ++machine)
+    all_run = all_run && store.world().runs(machine);
+  return all_run || store.lives() < VirtualStore::max_lives;
+}
+
+std::vector<std::string> wrong_in_any_case(const VirtualStore& store) {
+  std::vector<std::string> problems = store.failures();
+  if (const std::string twice = store.double_count(); !twice.empty()) problems.push_back(twice);
+  return problems;
 }
 
 // Any server may end at any time, and with it the values that nobody else has.
@@ -171,16 +185,14 @@ std::vector<std::string> play_with_losses(const Schedule& schedule, std::uint64_
     if (snapshots && fault.kind == Fault::Kind::replace) continue;  // of the disk, too
     testing::happen(fault, store.world(), none);
   }
-  recover(store);
+  recover(store, options.servers);
   store.run(8s);
-  recover(store);  // those that were told that the run is over, too
+  recover(store, options.servers);  // those that were told that the run is over, too
   store.run(12s);
   const std::vector<std::uint64_t> before = clocks(store, options.workers);
   store.run(3s);
-  std::vector<std::string> problems = store.failures();
-  if (const std::string twice = store.double_count(); !twice.empty()) problems.push_back(twice);
-  // Without a worker that cannot be started any more, the others may have to wait for its vote.
-  const bool complete = store.lives() < VirtualStore::max_lives;
+  std::vector<std::string> problems = wrong_in_any_case(store);
+  const bool complete = is_complete(store);
   for (std::size_t worker = 0; complete && worker < options.workers; ++worker) {
     const bool runs = store.world().runs(options.servers + worker);
     const bool goes_on = store.clock(worker) > before[worker];
@@ -208,8 +220,9 @@ std::vector<std::string> play(const Schedule& schedule, std::uint64_t seed) {
     // What is about to be decided may have left the other copy out.
     if (happen(fault, store, options.servers, now - disturbed > 2s)) disturbed = now;
   }
-  recover(store);
+  recover(store, options.servers);
   store.run(12s);
+  if (!is_complete(store)) return wrong_in_any_case(store);
   const std::vector<std::uint64_t> before = clocks(store, options.workers);
   store.run(3s);
   std::vector<std::string> problems;
