@@ -126,7 +126,7 @@ KeySection kvstore_keys() {
               in.key(
                   "update", &KvstoreConfig::update, place_of_updates(),
                   "`server`: the servers run the optimizer and weights come back; `worker`: "
-                  "summed gradients come back and each worker steps (only `dist_sync`, and "
+                  "mean gradients come back and each worker steps (only `dist_sync`, and "
                   "`dist_ssp` with staleness 0); `auto`: `server`, and `worker` where these types, "
                   "without snapshots, meet a model of more than 1000 trained tensors",
                   {.comment = "server: the optimizer runs on the servers | worker: on each "
