@@ -135,6 +135,10 @@ std::optional<StartUp::Action> StartUp::decide(TimePoint now, Random& random) {
     phase_ = after_pause_;
     return std::nullopt;
   }
+  if (for_good && is_refused_alone(now)) {
+    phase_ = Phase::pausing;
+    return std::nullopt;
+  }
   switch (decided.action) {
     case StartAction::begin:
       report_absent(now);
@@ -209,14 +213,22 @@ void StartUp::visited(const std::vector<PeerAnswer>& answers, TimePoint now) {
     all_refuse = all_refuse && seed.failure == PeerFailure::rejected && !seed.refuses_name;
   }
   after_pause_ = found_ && !by_seeds() ? Phase::looking : Phase::visiting;
-  // No seed has to be there, but nobody begins alone beside one that refuses it.
-  phase_ = found_ || (by_seeds() && why.empty()) ? Phase::looking : Phase::pausing;
-  const bool gives_up = elapsed(now) >= options_.rule.start_wait || (all_refuse && !by_seeds());
+  phase_ = found_ || by_seeds() ? Phase::looking : Phase::pausing;
+  refused_by_seeds_ = by_seeds() && !found_ ? why : "";
+  const bool gives_up = elapsed(now) >= options_.rule.start_wait || all_refuse;
   if (phase_ == Phase::looking || !gives_up) return;
-  failure_ = "node '" + options_.name +
-             (by_seeds() ? "' was refused by its seeds: "
-                         : "' cannot join by " + options_.join_by + ": ") +
+  failure_ = "node '" + options_.name + "' cannot join by " + options_.join_by + ": " +
              (name_refused_ ? refusal_ : why);
+}
+
+// No seed has to be there, but nobody begins alone beside one that refuses it. Another program that
+// answers at a seed does no harm once other nodes are known.
+bool StartUp::is_refused_alone(TimePoint now) {
+  if (refused_by_seeds_.empty() || !is_alone()) return false;
+  if (elapsed(now) >= options_.rule.start_wait)
+    failure_ = "node '" + options_.name +
+               "' was refused by its seeds: " + (name_refused_ ? refusal_ : refused_by_seeds_);
+  return true;
 }
 
 // A refusal because of the name may be temporary (the last process of that name has just ended),

@@ -100,6 +100,7 @@ class StartUp {
   // Each sets the failure when this node has to give up.
   void look_for_namesake(const std::vector<PeerAnswer>& answers, TimePoint now);
   void give_up_if_refused(TimePoint now);
+  bool is_refused_alone(TimePoint now);
   std::optional<Action> decide(TimePoint now, Random& random);
   StartDecision decision(TimePoint now) const;
   void compare(const Seen& best, Random& random);
@@ -143,8 +144,9 @@ class StartUp {
   std::optional<StartComparison> comparison_;
   PeerId best_ = 0;  // the peer that weights are taken over from
   bool best_trains_ = false;
-  bool found_ = false;   // a node, by a visit
-  std::string refusal_;  // the last reason that a peer gave for refusing this node
+  bool found_ = false;            // a node, by a visit
+  std::string refused_by_seeds_;  // the last reason; empty: by none, or another was found
+  std::string refusal_;           // the last reason that a peer gave for refusing this node
   std::optional<TimePoint> announced_;
   std::optional<TimePoint> name_refused_;  // since when peers say that the name is taken
   std::vector<TrainerLine> lines_;

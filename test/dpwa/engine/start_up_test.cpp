@@ -356,10 +356,20 @@ TEST_CASE("by seeds a node does not begin alone beside one that refuses it") {
   for (auto now = begun; now < begun + 10s; now += 1s) {
     node.expect<StartUp::Visit>(now);
     node.start.visited({refusal, unreachable()}, now);
+    node.expect<StartUp::Greet>(now);
+    node.start.greeted({}, now);
     node.expect<StartUp::Wait>(now);
   }
   node.expect<StartUp::Visit>(begun + 10s);
   node.start.visited({refusal}, begun + 10s);
+  SUBCASE("others that have found it meanwhile take its weights") {
+    node.expect<StartUp::Greet>(begun + 10s);
+    node.start.greeted({joining_as("w3")}, begun + 10s);
+    CHECK(node.expect<StartUp::Publish>(begun + 10s).lineage == 22);
+    return;
+  }
+  node.expect<StartUp::Greet>(begun + 10s);
+  node.start.greeted({}, begun + 10s);
   CHECK(node.expect<StartUp::Fail>(begun + 10s).line ==
         "node 'w2' was refused by its seeds: another model");
 }
