@@ -50,21 +50,23 @@ void say(const char* text) {
 const char* ending(int number) {
   switch (number) {
     case SIGINT:
-      return ": ended by SIGINT\n";
+      return ": ended by SIGINT";
     case SIGUSR1:
-      return ": ended by SIGUSR1\n";
+      return ": ended by SIGUSR1";
     case SIGUSR2:
-      return ": ended by SIGUSR2\n";
+      return ": ended by SIGUSR2";
     default:
-      return ": ended by SIGTERM\n";
+      return ": ended by SIGTERM";
   }
 }
 
-void say_ending(int number) {
+void say_ending(int number, const char* why = "") {
   const char* program = name;
   if (program == nullptr) return;
   say(program);
   say(ending(number));
+  say(why);
+  say("\n");
 }
 
 // Within a signal handler.
@@ -108,7 +110,7 @@ void on_hang_up(int) {
 void on_alarm(int) {
   const int number = noted;
   if (number == 0) return;
-  say_ending(number);
+  say_ending(number, grace > 0 ? ": what was under way, such as a step, outlasts the grace" : "");
   ::_exit(is_notice(number) ? code_after_sigterm : 128 + number);
 }
 

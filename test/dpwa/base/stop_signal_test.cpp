@@ -59,8 +59,9 @@ TEST_CASE("the notice of a preemption and the SIGTERM that follows it are one st
 
 TEST_CASE(
     "a process that knows its grace ends before it is killed, wherever it is, and not with 0") {
-  for (const auto& [number, words] : {std::pair(SIGTERM, "program: ended by SIGTERM\n"),
-                                      std::pair(SIGUSR2, "program: ended by SIGUSR2\n")}) {
+  const std::string why = ": what was under way, such as a step, outlasts the grace\n";
+  for (const auto& [number, words] : {std::pair(SIGTERM, "program: ended by SIGTERM" + why),
+                                      std::pair(SIGUSR2, "program: ended by SIGUSR2" + why)}) {
     const test::Ended ended = test::run_in_child([number] {
       stop_signal::install("program");
       stop_signal::set_preempted_code(0);
