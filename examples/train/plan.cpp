@@ -101,10 +101,11 @@ void check_company(const TrainOptions& options, const Config& config) {
                       "; accepted: at most " + std::to_string(config.nodes.size()) +
                       ", or join: open");
   if (options.save.empty()) return;
-  if (config.nodes.size() > 1 && options.save.string().find(of_node) == std::string::npos)
+  const bool several = config.by_seeds || config.nodes.size() > 1;
+  if (several && options.save.string().find(of_node) == std::string::npos)
     throw ConfigError("--save: '" + options.save.string() + "' would be one file of all " +
-                      std::to_string(config.nodes.size()) +
-                      " nodes; accepted: a name with {node}, such as {node}.safetensors");
+                      (config.by_seeds ? "" : std::to_string(config.nodes.size()) + " ") +
+                      "nodes; accepted: a name with {node}, such as {node}.safetensors");
   require_own_files(options, config);
 }
 

@@ -340,6 +340,11 @@ TEST_CASE("--save of several nodes without {node} in its name is refused") {
   options.save = "m.safetensors";
   config.nodes = {config.nodes[2]};
   CHECK_NOTHROW(check_company(options, config));
+  config.by_seeds = true;
+  CHECK_THROWS_WITH_AS(check_company(options, config),
+                       "--save: 'm.safetensors' would be one file of all nodes; accepted: a name "
+                       "with {node}, such as {node}.safetensors",
+                       ConfigError);
 }
 
 TEST_CASE("--save that would make one file of two nodes is refused") {
