@@ -10,8 +10,9 @@ namespace {
 
 constexpr double starved = 0.12;  // share of the time that a thread was ready, and others ran
 constexpr double much_starved = 0.4;
-constexpr double slower = 1.4;  // than the median of the others
-constexpr double works = 0.5;   // share of its own time that the main thread computed
+constexpr double slower = 1.4;      // than the median of the others
+constexpr double waits_itself = 1;  // of its own time
+constexpr double works = 0.5;       // share of its own time that the main thread computed
 constexpr double much_stolen = 0.05;
 constexpr double much_disk = 0.08;
 constexpr double much_used = 0.4;  // of the processors, by the nodes
@@ -156,11 +157,18 @@ double usual(const Interval& interval, const Activity& but, const Measure& measu
   return times.empty() ? 0 : lower_median(times);
 }
 
+// What the others wait for waits itself for next to nothing: a program that fills its steps up to a
+// length stands still for longer where it has waited less.
+bool holds_up_nobody(const Activity& activity) {
+  return activity.wait_s >= waits_itself * activity.own_s;
+}
+
 // A starved thread has to show it in its processor time as well.
 bool is_slow(const Interval& interval, const Activity& activity) {
   const double usual_s = usual(interval, activity, free_step_s);
   const double step_s = free_step_s(activity);
   if (usual_s <= 0 || step_s < slower * usual_s || step_s - usual_s < 1e-4) return false;
+  if (holds_up_nobody(activity)) return false;
   return wait_share(activity) < starved ||
          cpu_per_step_s(activity) >= slower * usual(interval, activity, cpu_per_step_s);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,38 @@ std::uint64_t first_seed() {
   return given == nullptr ? 1 : std::stoull(given);
 }
 
+// Nodes on one host that step together every 20 ms. `own`: seconds of a step without waits.
+std::vector<Finding> in_step(const std::map<std::string, double>& own) {
+  std::vector<diagnosis::Observation> observations;
+  for (int second = 0; second <= 4; ++second) {
+    diagnosis::Observation one;
+    one.at_s = second;
+    one.hosts["a"] = {.processors = 8, .busy_s = .1 * second, .idle_s = 7.9 * second};
+    for (const auto& [name, own_s] : own) {
+      diagnosis::Process& process = one.processes[name];
+      process.connects = process.answers = process.trains = true;
+      process.incarnation = 1;
+      process.host = "a";
+      process.steps = static_cast<std::uint64_t>(50 * second);
+      process.compute_s = 50 * own_s * second;
+      process.wait_s = 50 * (.02 - own_s) * second;
+      process.cpu_s = process.main_cpu_s = .03 * second;
+    }
+    observations.push_back(std::move(one));
+  }
+  return diagnosis::diagnose(observations);
+}
+
 }  // namespace
+
+TEST_CASE(
+    "the one of several nodes in step that the others wait for is slow, and waits itself not") {
+  const auto findings = in_step({{"w1", .019}, {"w2", .006}, {"w3", .006}});
+  REQUIRE(findings.size() == 1);
+  CHECK(findings[0].cause == Cause::slow_program);
+  CHECK(findings[0].where == "w1");
+  CHECK(in_step({{"w1", .009}, {"w2", .003}, {"w3", .003}}).empty());  // fills its steps up
+}
 
 TEST_CASE("nothing is wrong in a healthy cluster") {
   const double share = right_share(first_seed(), 1000, 0);
