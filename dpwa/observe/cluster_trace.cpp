@@ -25,8 +25,10 @@ struct TrackRow {
   const char* about;  // the key of its argument
   bool is_nested;
 };
-constexpr std::array<TrackRow, 4> rows{
-    {{"trainer", "", true}, {"pull", "peer", true}, {"group", "", false}, {"store", "key", false}}};
+constexpr std::array<TrackRow, 4> rows{{{"trainer", "", true},
+                                        {"pull", "peer", true},
+                                        {"group", "what", false},
+                                        {"store", "key", false}}};
 
 const TrackRow* row_of(const std::string& track) {
   const auto found = std::ranges::find(rows, track, [](const TrackRow& row) { return row.name; });
@@ -66,7 +68,12 @@ void add(const ProcessTrace& trace, int process, std::int64_t ahead_us, int& pai
         trace.spans.end())
       meta("thread_name", i + 1, rows[i].name);
   }
-  for (const ProcessTrace::Span& span : trace.spans) {
+  // They come in the order of their ends; a viewer nests those of one beginning as they stand.
+  std::vector<ProcessTrace::Span> spans = trace.spans;
+  std::ranges::stable_sort(spans, {}, [](const ProcessTrace::Span& span) {
+    return std::pair(span.begin_us, -span.end_us);
+  });
+  for (const ProcessTrace::Span& span : spans) {
     const TrackRow& row = *row_of(span.track);
     Json event{{"ph", "X"},
                {"name", span.name},

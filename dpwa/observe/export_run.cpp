@@ -22,10 +22,12 @@ constexpr const char* columns[] = {
 // Calls `take` with each line that is a JSON object.
 template <class Take>
 void each_record(const std::filesystem::path& run, const std::string& node, Take take) {
-  std::ifstream in(metrics_file(run, node));
-  for (std::string line; std::getline(in, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object()) take(record);
+  for (const std::filesystem::path& file : metrics_files(run, node)) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (record.is_object()) take(record);
+    }
   }
 }
 

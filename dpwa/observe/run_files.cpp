@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::size_t points_of_run = 500;
 constexpr std::string_view suffix = ".metrics.jsonl";
+// Of NODE.result.json.
+constexpr const char* of_trainer[] = {"dataset", "split",    "model",      "optimizer",
+                                      "lr",      "schedule", "batch_size", "seed"};
 constexpr const char* of_steps[] = {"loss", "clock", "step_ms", "waited_ms", "distance", "lr"};
 constexpr std::array<std::pair<const char*, const char*>, 2> of_evaluations{
     {{"test_accuracy", "accuracy"}, {"test_loss", "test_loss"}}};
@@ -48,6 +51,8 @@ Json settings_of(const std::filesystem::path& file) {
       }
     }
     settings["nodes"] = std::to_string(config.nodes.size());
+    for (const auto& [name, value] : config.interpolation.parameters)
+      settings["interpolation." + name] = Json(value).dump();
   } catch (const ConfigError&) {
     // A run may have been started without a cluster file, or by a version with other keys.
   }
@@ -61,10 +66,27 @@ Json summary_of(const std::filesystem::path& file) {
   Json values = Json::object();
   if (!document.is_object()) return values;
   for (const auto& [key, value] : document.items()) {
+    if (key == "schema") continue;
     if (value.is_string()) values[key] = value;
     if (value.is_number() || value.is_boolean()) values[key] = value.dump();
   }
   return values;
+}
+
+// The wall clock at which the first of its processes began; 0: an older version wrote none.
+double beginning_of(const std::filesystem::path& folder, const std::vector<std::string>& nodes) {
+  double begun = 0;
+  for (const std::string& node : nodes) {
+    std::ifstream in(metrics_files(folder, node).front());
+    std::string line;
+    std::getline(in, line);
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const double wall = record.is_object() ? number_or_0(record, "wall") : 0;
+    if (wall <= 0) continue;
+    const double own = wall - number_or_0(record, "t");
+    begun = begun > 0 ? std::min(begun, own) : own;
+  }
+  return begun;
 }
 
 // "w2" before "w10".
@@ -95,16 +117,20 @@ Json differing_keys(const Json& runs) {
 
 }  // namespace
 
-NodeRun::NodeRun() : steps_(points_of_run), evaluations_(points_of_run) {}
+NodeRun::NodeRun(double begun)
+    : begun_(begun), steps_(points_of_run), evaluations_(points_of_run) {}
 
 void NodeRun::add(const std::string& line) {
   const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!record.is_object()) return;
   Curves::Values values;
   for (const auto& [key, name] : of_evaluations) take(record, key, name, values);
-  if (!values.empty()) return evaluations_.add(number_or_0(record, "t"), {{"", values}});
+  const double wall = number_or_0(record, "wall");
+  const double time = begun_ > 0 && wall > 0 ? wall - begun_ : number_or_0(record, "t");
+  if (!values.empty()) return evaluations_.add(time, {{"", values}});
+  ++made_;
   for (const char* const key : of_steps) take(record, key, key, values);
-  steps_.add(number_or_0(record, "t"), {{"", values}});
+  steps_.add(time, {{"", values}});
   const std::string peer = field_text(record, "peer");
   if (peer == "-" || peer.empty()) return;
   auto& [ok, failed] = peers_[peer];
@@ -112,7 +138,10 @@ void NodeRun::add(const std::string& line) {
 }
 
 Json NodeRun::to_json() const {
-  Json out{{"steps", only(steps_)}, {"evaluations", only(evaluations_)}, {"peers", Json::object()}};
+  Json out{{"made", made_},
+           {"steps", only(steps_)},
+           {"evaluations", only(evaluations_)},
+           {"peers", Json::object()}};
   for (const auto& [name, counts] : peers_)
     out["peers"][name] = Json::array({counts.first, counts.second});
   return out;
@@ -134,8 +163,16 @@ std::vector<std::string> nodes_of_run(const std::filesystem::path& folder) {
   return names;
 }
 
-std::filesystem::path metrics_file(const std::filesystem::path& folder, const std::string& node) {
-  return folder / (node + std::string(suffix));
+std::vector<std::filesystem::path> metrics_files(const std::filesystem::path& folder,
+                                                 const std::string& node) {
+  std::vector<std::filesystem::path> files;
+  for (int life = 1;; ++life) {
+    auto earlier = folder / (node + ".metrics." + std::to_string(life) + ".jsonl");
+    if (!std::filesystem::exists(earlier)) break;
+    files.push_back(std::move(earlier));
+  }
+  files.push_back(folder / (node + std::string(suffix)));
+  return files;
 }
 
 Json read_run(const std::filesystem::path& folder) {
@@ -143,10 +180,17 @@ Json read_run(const std::filesystem::path& folder) {
            {"settings", settings_of(folder / "cluster.yaml")},
            {"summary", summary_of(folder / "summary.json")},
            {"nodes", Json::object()}};
-  for (const std::string& name : nodes_of_run(folder)) {
-    std::ifstream in(metrics_file(folder, name));
-    NodeRun node;
-    for (std::string line; std::getline(in, line);) node.add(line);
+  const std::vector<std::string> names = nodes_of_run(folder);
+  const Json own = summary_of(folder / (names.front() + ".result.json"));
+  for (const char* const key : of_trainer)
+    if (own.contains(key)) run["settings"][key] = own[key];
+  const double begun = beginning_of(folder, names);
+  for (const std::string& name : names) {
+    NodeRun node(begun);
+    for (const auto& file : metrics_files(folder, name)) {
+      std::ifstream in(file);
+      for (std::string line; std::getline(in, line);) node.add(line);
+    }
     run["nodes"][name] = node.to_json();
   }
   return run;

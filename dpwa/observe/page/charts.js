@@ -43,6 +43,7 @@ export class Chart {
     if (shape !== this.shape) this.drop();
     this.shape = shape;
     const data = [history.time, ...lines];
+    this.isSparse = history.time.length <= 12;  // a single value has no line
     if (this.plot) this.plot.setData(data);
     else this.begin(titles, many, data);
   }
@@ -71,7 +72,7 @@ export class Chart {
       series: [
         { label: "at", value: (_, raw) => raw === null ? "–" : this.timeText(raw) },
         ...titles.map((title, i) => ({ label: cut(title), value, stroke: colour(i), width: many && i === 1 ? 2 : 1.4,
-                                       points: { show: false }, spanGaps: true })),
+                                       points: { show: () => this.isSparse, size: 5 }, spanGaps: true })),
       ],
       bands: many ? [{ series: [3, 1], fill: crowd }] : [],
     }, data, this.box);

@@ -24,10 +24,11 @@ function joined(run, part, series) {
   for (const [name, node] of nodes) {
     const own = node[part];
     let at = 0;
-    history.nodes[name] = { [series]: time.map(t => {
+    history.nodes[name] = { [series]: time.map((t, i) => {
+      const until = i === time.length - 1 ? Infinity : t;  // those after the last one, too
       let total = 0;
       let count = 0;
-      for (; at < own.time.length && own.time[at] <= t; ++at) {
+      for (; at < own.time.length && own.time[at] <= until; ++at) {
         if (own[series][at] === null) continue;
         total += own[series][at];
         ++count;
@@ -76,7 +77,7 @@ export function showRuns(document_, table, charts) {
   const of = (run, f) => Object.values(run.nodes).map(f);
   const rows = [
     ["nodes", run => Object.keys(run.nodes).length],
-    ["steps", run => number(Math.max(...of(run, node => last(node.steps.clock) ?? 0)), 0)],
+    ["steps", run => number(Math.max(...of(run, node => node.made)), 0)],
     ["seconds", run => number(Math.max(...of(run, node => last(node.steps.time) ?? 0)), 1)],
     ["last loss, median", run => short(median(of(run, node => last(node.steps.loss))))],
     ["last accuracy, median", run => short(median(of(run, node => last(node.evaluations.accuracy))))],

@@ -27,7 +27,7 @@ StatusAnswer trace_answer(const std::string& json, std::chrono::microseconds rou
 
 const std::string trace_page =
     R"({"wall_us": 1000500, "next": 7, "missed": 2, "last": false, "spans": [
-    ["trainer", "step", "", 1000600, 1000900], ["pull", "pull", "w2", 1000600, 1000650],
+    ["trainer", "compute", "", 1000600, 1000700], ["trainer", "step", "", 1000600, 1000900], ["pull", "pull", "w2", 1000600, 1000650],
     ["store", "push", "fc1", 1000600, 1000800], ["store", "pull", "fc1", 1000700, 1000900]]})";
 
 }  // namespace
@@ -39,7 +39,7 @@ TEST_CASE("the answer with the shortest way says how far a clock is ahead") {
   CHECK(trace.ahead_us == 500);
   CHECK(trace.within_us == 200);
   CHECK(trace.missed == 2);
-  CHECK(trace.spans.size() == 4);
+  CHECK(trace.spans.size() == 5);
   CHECK(take_page(trace_answer(R"({"wall_us": 1000300, "last": true})", microseconds(100)),
                   trace) == 0);
   CHECK(trace.ahead_us == 300);

@@ -38,12 +38,14 @@ TEST_CASE("a run becomes one table, and a folder of events for each node") {
   std::ofstream(run / "w2.metrics.jsonl")
       << R"({"t": 0.5, "step": 1, "loss": 2.5, "outcome": "mixed", "peer": "w1", "factor": null, "compute_ms": 1.25})"
       << "\n{\"t\": 1, \"st";
+  std::ofstream(run / "w2.metrics.1.jsonl") << R"({"t": 9, "step": 8})" << '\n';  // before it
   std::ostringstream table;
   observe::write_csv(run, table);
   CHECK(table.str() ==
         "node,t,wall,step,loss,lr,clock,outcome,peer,transport,block,factor,staleness,distance,"
         "clipped,refused,waited_ms,step_ms,compute_ms,publish_ms,blend_ms,bytes,sent,pulls_ok,"
         "pulls_failed,test_accuracy,test_loss\n"
+        "w2,9,,8,,,,,,,,,,,,,,,,,,,,,,,\n"
         "w2,0.5,,1,2.5,,,\"mixed\",\"w1\",,,,,,,,,,1.25,,,,,,,,\n"
         "w10,2,,1,,,,,,,,,,,,,,,,,,,,,,0.5,\n");
   observe::write_tensorboard(run, run / "events");

@@ -42,6 +42,32 @@ TEST_CASE("the page is public, small, and names no other server; what is not the
   CHECK(get(routes, "/api/status", "Bearer 0123456789abcdef").status == 404);
 }
 
+TEST_CASE("a node that was started again has one line, by the clock of the run") {
+  const test::TemporaryDirectory directory;
+  const auto& folder = directory.path();
+  std::ofstream(folder / "w1.metrics.jsonl")
+      << R"({"t": 1, "step": 1, "loss": 4, "wall": 101})" << '\n';
+  std::ofstream(folder / "w2.metrics.1.jsonl")
+      << R"({"t": 2, "step": 1, "loss": 3, "wall": 102})" << '\n';
+  std::ofstream(folder / "w2.metrics.2.jsonl")
+      << R"({"t": 0.5, "step": 1, "loss": 2, "wall": 110})" << '\n';
+  std::ofstream(folder / "w2.metrics.jsonl")
+      << R"({"t": 0.5, "step": 1, "loss": 1, "wall": 120})" << '\n'
+      << R"({"t": 1.5, "step": 2, "loss": 0, "wall": 121})" << '\n';
+  std::ofstream(folder / "w1.result.json") << R"({"lr": 0.1, "model": "cnn", "test_loss": 2})";
+  std::ofstream(folder / "cluster.yaml")
+      << "nodes: [{name: w1, port: 7001}, {name: w2, port: 7002}]\n"
+         "interpolation: {method: constant, value: 0.25}\n";
+  const observe::Json run = observe::read_run(folder);
+  CHECK(run["nodes"]["w2"]["steps"]["time"] == observe::Json::parse("[2.0, 10.0, 20.0, 21.0]"));
+  CHECK(run["nodes"]["w2"]["steps"]["loss"] == observe::Json::parse("[3.0, 2.0, 1.0, 0.0]"));
+  CHECK(run["nodes"]["w2"]["made"] == 4);
+  CHECK(run["settings"]["lr"] == "0.1");
+  CHECK(run["settings"]["model"] == "cnn");
+  CHECK(run["settings"]["interpolation.value"] == "0.25");
+  CHECK_FALSE(run["settings"].contains("test_loss"));
+}
+
 TEST_CASE("runs are read from their folders, with the settings that differ") {
   const test::TemporaryDirectory directory;
   const auto run = [&](const std::string& name, const std::string& blocks) {
