@@ -18,7 +18,8 @@ constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 class BytesGroup::Work final : public collectives::Operation {
  public:
-  Work(collectives::Group& group, Perform perform) : group_(group), perform_(std::move(perform)) {}
+  Work(collectives::Group& group, std::size_t bytes, Perform perform)
+      : group_(group), bytes_(bytes), perform_(std::move(perform)) {}
 
   // Once it has ended.
   void rethrow() const {
@@ -27,9 +28,11 @@ class BytesGroup::Work final : public collectives::Operation {
 
  private:
   void perform() override { perform_(group_); }
+  std::string what() const override { return std::to_string(bytes_) + " bytes"; }
   void ended(const std::exception_ptr& problem) override { problem_ = problem; }
 
   collectives::Group& group_;
+  const std::size_t bytes_;
   const Perform perform_;
   std::exception_ptr problem_;
 };
@@ -80,7 +83,7 @@ BytesGroup::~BytesGroup() {
 }
 
 BytesGroup::WorkPtr BytesGroup::begin(std::size_t bytes, Perform perform) const {
-  auto work = std::make_shared<Work>(*formed_.group, std::move(perform));
+  auto work = std::make_shared<Work>(*formed_.group, bytes, std::move(perform));
   queue_->add(work, bytes >= large_bytes);
   return work;
 }

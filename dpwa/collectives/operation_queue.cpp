@@ -150,7 +150,8 @@ void OperationQueue::require_no_callback() {
 }
 
 void OperationQueue::perform(Operation& operation) {
-  const TraceScope traced(Track::group, "collective operation");
+  const std::string what = own_trace().is_on() ? operation.what() : std::string();
+  const TraceScope traced(Track::group, "collective operation", what);
   std::exception_ptr problem;
   try {
     operation.perform();

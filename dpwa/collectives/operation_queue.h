@@ -5,6 +5,7 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <string>
 #include <thread>
 
 #include "dpwa/base/threads.h"
@@ -21,6 +22,7 @@ class Operation {
  private:
   friend class OperationQueue;
   virtual void perform() = 0;                                 // blocks; throws
+  virtual std::string what() const { return {}; }             // for a trace
   virtual void ended(const std::exception_ptr& problem) = 0;  // null: well
 
   bool prompt_ = false;  // of the queue's mutex

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
 #include <vector>
@@ -22,11 +23,16 @@ class DpwaWork final : public c10d::Work {
 
   class Task final : public collectives::Operation {
    public:
-    Task(c10::intrusive_ptr<DpwaWork> work, collectives::Group& group, Perform perform)
-        : work_(std::move(work)), group_(group), perform_(std::move(perform)) {}
+    Task(c10::intrusive_ptr<DpwaWork> work, collectives::Group& group, std::size_t bytes,
+         Perform perform)
+        : work_(std::move(work)), group_(group), bytes_(bytes), perform_(std::move(perform)) {}
 
    private:
     void perform() override { perform_(group_); }
+    std::string what() const override {
+      return c10d::opTypeToString(work_->retrieveOpType()) + ", " + std::to_string(bytes_) +
+             " bytes";
+    }
     void ended(const std::exception_ptr& problem) override {
       perform_ = nullptr;
       std::exchange(work_, nullptr)->end(problem);
@@ -34,6 +40,7 @@ class DpwaWork final : public c10d::Work {
 
     c10::intrusive_ptr<DpwaWork> work_;
     collectives::Group& group_;
+    const std::size_t bytes_;
     Perform perform_;
   };
 
