@@ -56,6 +56,7 @@ class ArraysNode(Node):
         for (key, value), offset in zip(given.items(), self._core.offsets()):
             self.values[key] = memory[offset : offset + value.nbytes].view(value.dtype).reshape(value.shape)
         self._set(given)
+        self._steps_to_look_at = 2  # whether the program writes the arrays: a copy would train apart
         self._gradients: ArrayGradients | ArrayStoreGradients | None = None
         self._optimizer: Words | None = None  # of servers
         averaged = {key: value for (key, value), is_one in zip(self.values.items(), trained) if is_one}
@@ -80,6 +81,13 @@ class ArraysNode(Node):
             return
         for key, array in self._own.items():
             self.values[key][...] = array
+
+    def _look_for_writes(self) -> None:
+        self._steps_to_look_at -= 1
+        if all(np.array_equal(array, self.values[key]) for key, array in self._own.items()):
+            self._steps_to_look_at = 0
+            _core.warn("step(): no array was written since the step before; accepted: arrays that are written in place, as by "
+                       "w -= ..., not w = w - ...")  # fmt: skip
 
     @property
     def _by_servers(self) -> bool:
@@ -113,8 +121,9 @@ class ArraysNode(Node):
                                        "set_optimizer(name, ...) before, and no values")  # fmt: skip
         elif (gradients is None) != (update is None):
             raise _core.UsageError("step(): gradients and update come together")
-        elif values is None and update is None and not self._own:
-            raise _core.UsageError("step() without values: none of the arrays can be written; accepted: values=, with all "
+        elif values is None and update is None and len(self._own) < len(self.values):
+            fixed = next(key for key in self.values if key not in self._own)
+            raise _core.UsageError(f"step() without values: array '{fixed}' cannot be written; accepted: values=, with all "
                                    "arrays as they are now, or gradients and update")  # fmt: skip
         if self._phase == "left":
             if gradients is not None and update is not None:
@@ -124,6 +133,8 @@ class ArraysNode(Node):
         if values is not None:
             self._set(values)
         else:
+            if self._steps_to_look_at and update is None and not self._by_servers:
+                self._look_for_writes()
             self._take_in()
         report = self._averaged_step(loss, gradients, update) if self._gradients else None
         if report is None:

@@ -16,6 +16,8 @@ from dpwa import _core
 if TYPE_CHECKING:
     import torch
 
+    from dpwa.backward_average import BackwardAverage
+
 
 class Places:
     """Where the core wants the gradients: arrays that change when the nodes form another group."""
@@ -66,6 +68,7 @@ class TorchGradients:
         import torch
 
         self._core, self._names, self._parameters = core, names, parameters
+        self.average: BackwardAverage | None = None
         self._strided = torch.strided
         self._places = Places(
             core,
@@ -76,8 +79,19 @@ class TorchGradients:
         core.set_source(self)
         self._given: dict[int, tuple[torch.Tensor, int]] = {}  # by backward(), with the count of their writes
         self._note()
-        self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
+        self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._come, index))
                       for index, parameter in enumerate(parameters)]  # fmt: skip
+
+    @property
+    def parameters(self) -> Sequence[torch.Tensor]:
+        """Those that are trained."""
+        return self._parameters
+
+    def _come(self, index: int, parameter: torch.Tensor) -> None:
+        """In backward()."""
+        if self.average:
+            self.average.begin(index)
+        self._complete(index, parameter)
 
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
         if parameter.grad.layout is not self._strided:

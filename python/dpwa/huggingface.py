@@ -1,6 +1,5 @@
 """A callback for the Trainer of Hugging Face: Trainer(..., callbacks=[dpwa.huggingface.Callback("cluster.yaml", "w1")]).
-For models in host memory, where gradients stay on the node: the Trainer clips them before its callbacks see them. Where
-they are averaged, pass optimizers=(dpwa.Optimizer(optimizer, node), scheduler) in place of it."""
+For models in host memory."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from dpwa import _core
 from dpwa.reports import StepReport
 from dpwa.torch_node import TorchNode, attach
 
 
 class Callback(TrainerCallback):
     """Attaches the model when training starts, and ends with the run. `node` is there while it trains; `report` is that
-    of the last step."""
+    of the last step. Gradients are averaged in the backward pass, before the Trainer clips them; batches that it
+    accumulates stay on this node."""
 
     def __init__(self, file: str | PathLike[str] | None = None, name: str | None = None, *, join: Sequence[str] = (),
                  threads: int | None = None) -> None:  # fmt: skip
@@ -25,11 +24,9 @@ class Callback(TrainerCallback):
         self.node: TorchNode | None = None
         self.report: StepReport | None = None
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None, **_: Any) -> None:
         self.node = attach(model, **self._attach)
-        if self.node.averages_gradients:
-            raise _core.UsageError("the Trainer clips gradients before its callbacks see them, and this back end averages "
-                                   "them; accepted: optimizers=(dpwa.Optimizer(optimizer, node), scheduler)")  # fmt: skip
+        self.node.average_in_backward(getattr(optimizer, "optimizer", optimizer))  # as Accelerate has wrapped it
         self.node.start()
 
     def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:

@@ -135,6 +135,9 @@ class Node:
         the others where they step together, such as its position in the data. The program advances it before step();
         a node that joins later takes it over."""
         self._must_be("made", "share()")
+        if not (isinstance(state, np.ndarray) or hasattr(state, "numpy")):
+            raise _core.UsageError(f"share() of a {type(state).__name__}; accepted: an array of NumPy or a tensor, which the "
+                                   "node may write")  # fmt: skip
         array = np.asarray(state)
         if not (array.flags.c_contiguous and array.flags.writeable):
             raise _core.UsageError("share() of an array that is not contiguous, or not to be written")
@@ -166,6 +169,7 @@ class Node:
     def finish(self) -> FinishReport:
         """Takes the final average where gossip.final_average is on, and leaves. Under collective a node without data
         goes on with zeros until all have finished. A second call does nothing."""
+        self._forget_average()
         if self._phase == "between steps":
             self._take_in()
             with self._call, self._heeding_failures():
@@ -208,14 +212,14 @@ class Node:
     def state_dict(self) -> dict[str, Any]:
         """For a checkpoint, beside those of model and optimizer; torch.distributed.checkpoint takes it as it is."""
         if self._given_up:
-            raise _core.UsageError("state_dict() of a node whose start has failed")
+            raise _core.UsageError("state_dict() of a node that was given up, as by Ctrl-C in a call")
         clock, own = self._core.resume_state()
         return {"clock": clock, **own}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Before start(): the node keeps the weights that it has now unless a peer is ahead of this clock."""
         self._must_be("made", "load_state_dict()")
-        if not isinstance(state.get("clock"), (int, float)) or not state["clock"] >= 0:
+        if not isinstance(state.get("clock"), (int, float)) or not 0 <= state["clock"] < math.inf:
             raise _core.UsageError("load_state_dict() of what is not the state_dict() of a node")
         own = {key: int(value) for key, value in state.items() if key != "clock"}
         self._core.restore((float(state["clock"]), own))
@@ -227,8 +231,12 @@ class Node:
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
         if kind is None:
             self.finish()
-        else:
+            return
+        with contextlib.suppress(_core.UsageError):  # of a process that was forked: the cause is another one
             self.leave()
+
+    def _forget_average(self) -> None:
+        """Of a step that the program has left out."""
 
     # What a kind of node does where the memory of its parameters is not that of the node.
     def _take_in(self) -> None: ...

@@ -14,6 +14,8 @@ from dpwa.gradients import require_unchanged
 if TYPE_CHECKING:
     import torch
 
+    from dpwa.backward_average import BackwardAverage
+
 Words = tuple[str, dict[str, float]]  # the kind of an optimizer, and its numbers by the names of the core
 
 # The numbers of a group of torch, by those names.
@@ -122,6 +124,7 @@ class TorchStoreGradients:
         self._core, self._names, self._parameters, self._held = core, names, parameters, held
         import torch
 
+        self.average: BackwardAverage | None = None
         self._strided = torch.strided
         self._is_apart = is_apart
         self._on_host: dict[int, torch.Tensor] = {}  # what the core reads of gradients that are on a device
@@ -161,7 +164,14 @@ class TorchStoreGradients:
             self._on_host[index] = torch.empty(gradient.shape, dtype=gradient.dtype, pin_memory=gradient.device.type != "cpu")
         return self._on_host[index].copy_(gradient.detach(), non_blocking=True)
 
+    @property
+    def parameters(self) -> Sequence[torch.Tensor]:
+        """Those that are trained."""
+        return self._parameters
+
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
+        if self.average:
+            self.average.begin(index)
         if self._is_apart:
             return
         try:

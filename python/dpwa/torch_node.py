@@ -75,6 +75,7 @@ class TorchNode(Node):
         self._is_apart = self._passes is not None and self._averages
         self._names, self._tensors = [], []  # of the tensors that keep their places
         self._move_in(listed)
+        self._accumulates = False
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
         parameters = [tensor for (_, tensor, _), is_one in zip(listed, trained) if is_one]
@@ -238,6 +239,8 @@ class TorchNode(Node):
         """
         self._must_run("step()")
         if scaler is not None:
+            if closure is not None:
+                raise _core.UsageError("step() with a closure and a scaler; accepted: one of them")
             return self._scaled_step(optimizer, loss, scaler)
         if self._gradients and self._phase != "left":
             if closure is not None:
@@ -347,9 +350,10 @@ class TorchNode(Node):
 
     def average_gradients(self) -> None:
         """Before clipping: .grad holds the means over all nodes from now on. Without this call step() does it. No
-        effect where gradients stay on the node."""
+        effect where gradients stay on the node, or backward() has done it."""
         self._must_run("average_gradients()")
-        if self._phase == "left":
+        is_done = self._phase == "averaged" and self._gradients and self._gradients.average
+        if is_done or self._phase == "left":
             return
         self._must_be("between steps", "average_gradients()")
         self._prepare()
@@ -376,13 +380,50 @@ class TorchNode(Node):
         with self._call, self._heeding_failures():
             return bool(self._core.take_optimizer_state(self._gradients.optimizer(optimizer, optimizer.step)))
 
+    def average_in_backward(self, optimizer: torch.optim.Optimizer) -> None:
+        """From now on each backward pass ends with average_gradients(), for frameworks that clip gradients themselves;
+        one that they accumulate is left to this node. optimizer: that of step(). No effect where gradients stay on the
+        node."""
+        if self._gradients:
+            from dpwa.backward_average import BackwardAverage
+
+            self._gradients.average = BackwardAverage(self, optimizer, self._gradients.parameters)
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether .grad has the means of the step that comes."""
+        return self._phase == "averaged"
+
+    def leave_out_step(self, optimizer: torch.optim.Optimizer) -> None:
+        """In place of step(), after average_gradients(): the program makes no step of these gradients. On all nodes."""
+        if self._phase == "averaged" and self._gradients:
+            self._averaged_step(self._gradients.optimizer(optimizer, lambda: None), None, skips=True)
+            self._skipped += 1
+        elif self._phase == "averaged":
+            self._phase = "between steps"
+
+    def _forget_average(self) -> None:
+        if self._gradients and self._gradients.average:
+            self._gradients.average.drop()
+        elif self._phase == "averaged" and not self._gradients:
+            self._phase = "between steps"
+
+    @property
+    def is_accumulating(self) -> bool:
+        """Whether backward passes add to the gradients of this node alone."""
+        return self._accumulates
+
+    def set_accumulating(self, accumulates: bool) -> None:
+        """As accumulate() does."""
+        self._accumulates = accumulates
+        if self._averages:
+            self._core.set_accumulating(accumulates)
+
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
         """Around the backward passes of a step but the last: they add to the gradients of this node alone."""
-        if self._averages:
-            self._core.set_accumulating(True)
+        self.set_accumulating(True)
         try:
             yield
         finally:
-            if self._averages:
-                self._core.set_accumulating(False)
+            self.set_accumulating(False)

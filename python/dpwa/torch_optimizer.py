@@ -22,14 +22,16 @@ class Optimizer(torch.optim.Optimizer):
     step(closure) calls the closure once, before the exchange: not for optimizers that call it again, such as LBFGS.
     `report` is that of the last step.
 
-    A GradScaler that skips a step does not call step(). Where gradients are averaged, call node.average_gradients()
-    before scaler.unscale_() or scaler.step(), so that all nodes skip the same step.
+    Where the back end averages gradients, each backward pass ends with that, so that they may be clipped or unscaled
+    afterwards: all nodes then skip the same steps. Batches that Accelerate accumulates stay on this node; other loops
+    put node.accumulate() around them.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, node: TorchNode) -> None:
         # Not that of the base: groups, state and hooks are those of the optimizer.
         self.__dict__["optimizer"], self.__dict__["node"] = optimizer, node
         self.report: StepReport | None = None
+        node.average_in_backward(optimizer)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["optimizer"], name)
@@ -63,6 +65,8 @@ class Optimizer(torch.optim.Optimizer):
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        if self.node.is_averaged:  # and a scaler has skipped the step
+            self.node.leave_out_step(self.optimizer)
         self.optimizer.zero_grad(set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

@@ -200,6 +200,47 @@ class Torch(InFolder):
         self.assertEqual((report.skipped_steps, second.skipped_steps, second.clock), (1, 1, 2))
         self.assertTrue(torch.equal(weight, other))
 
+    def test_an_optimizer_of_the_node_averages_in_backward_and_a_scaler_skips_on_all(self) -> None:
+        file = cluster(self.folder, 2, COLLECTIVE)
+
+        def run(rank: int) -> Any:
+            model = self.model()
+            scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+            norms = []
+            with dpwa.attach(model, file, f"w{rank + 1}") as node:
+                optimizer = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), node)
+                for step in range(4):
+                    optimizer.zero_grad()
+                    overflow = float("inf") if rank and step in (1, 3) else 1
+                    scaler.scale(self.loss(model, rank, step) * overflow).backward()
+                    node.average_gradients()  # backward() has done it
+                    scaler.unscale_(optimizer)
+                    norms.append(float(torch.nn.utils.clip_grad_norm_(model.parameters(), 0.01)))
+                    scaler.step(optimizer)
+                    scaler.update()
+                self.assertTrue(node.is_averaged)
+                ended = node.finish()
+            return norms[::2], optimizer.report, ended, model[1].weight.detach()
+
+        (norms, report, ended, weight), (others, _, _, other) = all_at_once(lambda: run(0), lambda: run(1))
+        self.assertEqual((report.skipped_steps, report.clock, ended.averaged), (1, 3, True))
+        self.assertEqual(norms, others)
+        self.assertTrue(torch.equal(weight, other))
+
+    def test_a_second_pass_that_adds_to_averaged_gradients_is_refused(self) -> None:
+        model = self.model()
+        with self.alone(model) as node:
+            optimizer = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.0), node)
+            with node.accumulate():
+                self.loss(model, 0, 0).backward()
+            once = model[1].weight.grad.clone()
+            self.loss(model, 0, 0).backward()
+            torch.testing.assert_close(model[1].weight.grad, 2 * once)
+            with self.assertRaisesRegex(dpwa.UsageError, "adds to gradients that were averaged; accepted: node.accumulate"):
+                self.loss(model, 0, 0).backward()
+            optimizer.step()
+            self.assertEqual(optimizer.report.clock, 1)
+
     def test_gradients_that_the_program_assigns_are_averaged(self) -> None:
         file = cluster(self.folder, 2, COLLECTIVE)
         models = [torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)]
@@ -213,7 +254,7 @@ class Torch(InFolder):
                     model.weight.grad = torch.zeros_like(model.weight)
                     model.bias.grad = torch.full_like(model.bias, 2.0 * rank)
                     node.step(optimizer)
-                self.assertTrue(torch.equal(model.bias.detach(), before - 2))
+                self.assertTrue(torch.equal(model.bias.detach(), before - 1 - 1))
 
         all_at_once(lambda: run(0), lambda: run(1))
 
@@ -237,10 +278,7 @@ class Torch(InFolder):
                 node.leave()
             optimizer.zero_grad()
         with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
-            behind = dpwa.Optimizer(optimizer, node)
             scaler.scale(model(torch.ones(1, 3)).sum()).backward()
-            with self.assertRaisesRegex(dpwa.UsageError, "scaler.step.. before average_gradients"):
-                scaler.step(behind)
             scaler.unscale_(optimizer)
             with self.assertRaisesRegex(dpwa.UsageError, "scaler.unscale_.. before average_gradients"):
                 node.step(optimizer, scaler=scaler)

@@ -27,6 +27,7 @@ except ImportError:
     torch = None  # type: ignore[assignment]
 
 ALONE = "gossip: {start_wait_ms: 0}"
+COLLECTIVE = "backend: collective"
 
 
 def has(*modules: str) -> bool:
@@ -111,8 +112,13 @@ class Optimizer(InFolder):
             scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
             scaler.scale(model(torch.ones(1, 2)).sum())
             model.weight.grad[0, 0] = float("inf")
+            node.average_gradients()
             scaler.step(optimizer)
             self.assertEqual(node.state_dict()["clock"], 2)
+            closure()
+            node.average_gradients()  # of the step after the one that was skipped
+            optimizer.step()
+            self.assertEqual(node.state_dict()["clock"], 3)
 
 
 @unittest.skipIf(torch is None, "needs torch in this Python")
@@ -231,12 +237,42 @@ class HuggingFace(InFolder):
         self.train(lambda _: {"callbacks": [callback]})
         self.assertEqual(callback.report.clock, 8)
 
-    def test_the_callback_refuses_to_average_gradients(self) -> None:
+    def together(self, backend: str, kind: str) -> None:
+        """Two processes, which clip and accumulate, end with one model."""
+        file = cluster(self.folder, 2, backend, f"collective: {{start_wait_ms: {PATIENCE:.0f}s}}" if backend == COLLECTIVE else "")
+        start = f"from frameworks_test import train_hugging_face as train; train({file!r}, 'w2', {kind!r}, {self.folder!r})"
+        with subprocess.Popen([sys.executable, "-c", start], cwd=Path(__file__).parent) as other:
+            report = self.with_node(file, "w1", kind)
+            self.assertEqual(other.wait(PATIENCE), 0)
+        self.assertEqual((report.participants, report.clock), (2, 8))
+        first, second = (torch.load(Path(self.folder, f"{name}.pt")) for name in ("w1", "w2"))
+        torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+    def with_node(self, file: str, name: str, kind: str) -> Any:
         import dpwa.huggingface
 
-        callback = dpwa.huggingface.Callback(cluster(self.folder, 1, "backend: collective"), "w1")
-        with self.assertRaisesRegex(dpwa.UsageError, "accepted: optimizers="):
-            self.train(lambda _: {"callbacks": [callback]})
+        made: list[Any] = []
+
+        def make(model: Any) -> Any:
+            if kind == "callback":
+                made.append(dpwa.huggingface.Callback(file, name))
+                return {"callbacks": made}
+            node = dpwa.attach(model, file, name)
+            node.start()
+            made.append(dpwa.Optimizer(torch.optim.AdamW(model.parameters(), lr=0.1), node))
+            return {"optimizers": (made[0], None)}
+
+        torch.manual_seed(0)
+        trainer = self.train(make)
+        report = made[0].report
+        made[0].node.finish()
+        torch.save(trainer.model.state_dict(), Path(self.folder, f"{name}.pt"))
+        return report
+
+    def test_gradients_are_averaged_before_the_trainer_clips_them(self) -> None:
+        for kind in ("callback", "optimizer"):
+            with self.subTest(kind):
+                self.together(COLLECTIVE, kind)
 
     def test_the_trainer_takes_the_optimizer(self) -> None:
         made: list[Any] = []
@@ -252,6 +288,12 @@ class HuggingFace(InFolder):
         made[0].node.finish()
 
 
+def train_hugging_face(file: str, name: str, kind: str, folder: str) -> None:
+    test = HuggingFace()
+    test.folder = folder
+    test.with_node(file, name, kind)
+
+
 @unittest.skipUnless(has("accelerate"), "needs accelerate in this Python")
 class Accelerate(InFolder):
     def test_the_optimizer_is_prepared_as_any(self) -> None:
@@ -259,18 +301,19 @@ class Accelerate(InFolder):
 
         accelerator = accelerate.Accelerator(cpu=True, gradient_accumulation_steps=2)
         model = torch.nn.Linear(4, 1)
-        with dpwa.attach(model, cluster(self.folder, 1, ALONE), "w1") as node:
-            own = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), node)
-            prepared, optimizer = accelerator.prepare(model, own)
-            x, y = data_of(4, 32)
-            for begin in range(0, 32, 4):
-                with accelerator.accumulate(prepared):
-                    loss = torch.nn.functional.mse_loss(prepared(x[begin : begin + 4]), y[begin : begin + 4])
-                    accelerator.backward(loss)
-                    accelerator.clip_grad_norm_(prepared.parameters(), 1.0)
-                    optimizer.step()
-                    optimizer.zero_grad()
-            self.assertEqual(own.report.clock, 4)
+        for backend in (ALONE, COLLECTIVE):
+            with self.subTest(backend), dpwa.attach(model, cluster(self.folder, 1, backend), "w1") as node:
+                own = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), node)
+                prepared, optimizer = accelerator.prepare(model, own)
+                x, y = data_of(4, 32)
+                for begin in range(0, 32, 4):
+                    with accelerator.accumulate(prepared):
+                        loss = torch.nn.functional.mse_loss(prepared(x[begin : begin + 4]), y[begin : begin + 4])
+                        accelerator.backward(loss)
+                        accelerator.clip_grad_norm_(prepared.parameters(), 1.0)
+                        optimizer.step()
+                        optimizer.zero_grad()
+                self.assertEqual(own.report.clock, 4)
 
 
 @unittest.skipUnless(has("jax"), "needs jax in this Python")

@@ -75,7 +75,7 @@ class Arrays(InFolder):
         fixed.flags.writeable = False
         node = dpwa.attach_arrays({"w": fixed}, cluster(self.folder, 1, "backend: 'null'"), "w1")
         node.start()
-        with self.assertRaisesRegex(dpwa.UsageError, "none of the arrays can be written; accepted: values="):
+        with self.assertRaisesRegex(dpwa.UsageError, "array 'w' cannot be written; accepted: values="):
             node.step(1.0)
         node.step(values={"w": fixed + 1})
         np.testing.assert_array_equal(node.values["w"], np.arange(1.0, 5.0))
@@ -112,6 +112,17 @@ class Arrays(InFolder):
         with self.assertRaisesRegex(dpwa.ModelError, "the memory of array 'b' is also that of 'a'"):
             dpwa.attach_arrays({"b": own[2:], "c": np.zeros(3), "a": own[:3]}, file, "w1")
         dpwa.attach_arrays({"b": own[3:], "a": own[:3]}, file, "w1", threads=np.int64(1))
+
+    def test_arrays_that_were_copied_and_not_written_are_told(self) -> None:
+        file = Path(cluster(self.folder, 1, "backend: 'null'"))
+        file.write_text(file.read_text(encoding="utf-8").replace("level: error", "level: warn"), encoding="utf-8")
+        text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, numpy\nw = numpy.zeros(3)\n"
+        text += f"node = dpwa.attach_arrays({{'w': w}}, {str(file)!r}, 'w1')\n"
+        text += "with node:\n  for _ in range(3):\n    WRITE\n    node.step(1.0)\n"
+        for write, told in (("w = w + 1", 1), ("w += 1", 0)):
+            done = subprocess.run([sys.executable, "-c", text.replace("WRITE", write)], capture_output=True, text=True,
+                                  timeout=PATIENCE, check=True)  # fmt: skip
+            self.assertEqual(done.stderr.count("no array was written since the step before"), told, done.stderr)
 
     def test_the_update_of_the_program_keeps_what_was_blended_before_it(self) -> None:
         file = cluster(self.folder, 2, "gossip: {start_wait_ms: 60s}")  # replies are blended at the next step

@@ -1,0 +1,69 @@
+"""Averages of gradients at the end of a backward pass, for frameworks that clip them themselves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import torch
+
+from dpwa import _core
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpwa.torch_node import TorchNode
+
+
+def more_follow() -> bool:
+    """Whether Accelerate, which the Trainer of Hugging Face uses, accumulates this pass."""
+    if "accelerate" not in sys.modules:
+        return False
+    from accelerate.state import GradientState
+
+    return not GradientState().sync_gradients
+
+
+class BackwardAverage:
+    """After each backward pass .grad has the means over all nodes, as under DistributedDataParallel. A step that the
+    program then leaves out, as a GradScaler does, is left out by all nodes: their gradients are the same.
+
+    The hooks of the gradients call begin() before they hand one over.
+    """
+
+    def __init__(self, node: TorchNode, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]) -> None:
+        self._node, self._optimizer, self._parameters = node, optimizer, parameters
+        self._pass = -1  # torch's number of the last one
+        self._averaged: list[tuple[torch.Tensor | None, int]] = []  # with the count of their writes
+
+    def begin(self, index: int) -> None:
+        number = torch._C._current_graph_task_id()
+        if number == self._pass or not self._node.is_before_average and not self._node.is_averaged:
+            return
+        self._pass = number
+        if self._node.is_averaged:
+            self._require_new(index)
+            self.drop()
+        accumulates = self._node.is_accumulating
+        if not accumulates and more_follow():
+            self._node.set_accumulating(True)
+            torch.autograd.Variable._execution_engine.queue_callback(lambda: self._node.set_accumulating(False))
+        elif not accumulates:
+            torch.autograd.Variable._execution_engine.queue_callback(self._average)
+
+    def _average(self) -> None:
+        self._node.average_gradients()
+        self._averaged = [(one.grad, 0 if one.grad is None else one.grad._version) for one in self._parameters]
+
+    def _require_new(self, index: int) -> None:
+        if not self._averaged:  # by the program itself
+            return
+        before, version = self._averaged[index]
+        gradient = self._parameters[index].grad
+        if gradient is not None and gradient is before and gradient._version == version + 1:
+            raise _core.UsageError("a second backward pass adds to gradients that were averaged; accepted: node.accumulate() "
+                                   "around all passes of a step but the last")  # fmt: skip
+
+    def drop(self) -> None:
+        """The program has left out the step of the gradients that were averaged."""
+        self._node.leave_out_step(self._optimizer)
