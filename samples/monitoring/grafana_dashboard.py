@@ -17,7 +17,7 @@ SOURCE = DataSourceRef(type_val="prometheus", uid="${source}")
 CURVES = [
     ("Loss", "short", "dpwa_loss", "{{node}}"),
     ("Clock behind the first node", "short", "scalar(max(dpwa_clock)) - dpwa_clock", "{{node}}"),
-    ("Steps", "ops", "rate(dpwa_snapshots_published_total[1m])", "{{node}}"),
+    ("Steps", "ops", "rate(dpwa_steps_total[1m])", "{{node}}"),
     ("Pulls by outcome", "ops", "sum by (outcome) (rate(dpwa_pulls_total[1m]))", "{{outcome}}"),
     ("Received", "Bps", "rate(dpwa_received_bytes_total[1m])", "{{node}}"),
     ("Sent", "Bps", "rate(dpwa_sent_bytes_total[1m])", "{{node}}"),
