@@ -18,7 +18,8 @@ class Sampler:
     node.set_batch_size() their number.
 
     The position counts batches that were asked for: with num_workers > 0 a DataLoader asks for some before their step,
-    and these are lost where the number of nodes changes. least: samples of a batch but none; 2 for BatchNorm.
+    and these are lost where the number of nodes changes. The number of samples is then that of a later batch, and the
+    loop calls node.set_batch_size(len(batch)) itself. least: samples of a batch but none; 2 for BatchNorm.
     """
 
     def __init__(self, samples: int, batch_size: int, node: Node, *, epochs: int = 1, seed: int = 0,
