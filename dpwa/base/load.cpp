@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 
 namespace dpwa {
@@ -56,6 +57,17 @@ std::uint64_t disk_bytes(const fs::path& file) {
   for (std::string key; in >> key >> value;)
     if (key == "read_bytes:" || key == "write_bytes:") bytes += value;
   return bytes;
+}
+
+std::string allowed_processors(const fs::path& file) {
+  constexpr std::string_view key = "Cpus_allowed_list:";
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    const auto from = line.find_first_not_of(" \t", key.size());
+    return from == std::string::npos ? "" : line.substr(from);
+  }
+  return "";
 }
 
 // Where sessions share the processors, that of the session; else the control group.
@@ -118,6 +130,7 @@ ProcessLoad process_load(const fs::path& root) {
   load.resident_bytes = static_cast<std::uint64_t>(field_of_stat(self / "stat", resident_pages)) *
                         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   load.disk_bytes = disk_bytes(self / "io");
+  load.processors = allowed_processors(self / "status");
   load.group = scheduling_group(root);
   return load;
 }

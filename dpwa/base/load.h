@@ -29,6 +29,7 @@ struct ProcessLoad {
   std::uint64_t disk_bytes = 0;  // that it read from disks and wrote to them
   unsigned threads = 0;
   std::uint64_t resident_bytes = 0;
+  std::string processors;  // that its main thread may use: "0-3,8"
   std::string group;  // that the scheduler gives its processor time to: a session or control group
 };
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <set>
+#include <string>
 
 #include "dpwa/base/median.h"
 #include "dpwa/diagnosis/rules.h"
@@ -34,10 +36,11 @@ bool waits_for_disk(const Activity& activity, const HostActivity& host) {
 struct Tenants {
   std::vector<const Activity*> all;
   std::vector<std::string> starving;
-  double starving_share = 0;    // mean over those
-  double cpu_s = 0;             // of all
-  double wanted_s = 0;          // that all would use if none waited for other nodes
-  bool waits_for_disk = false;  // one of them
+  double starving_share = 0;      // mean over those
+  double cpu_s = 0;               // of all
+  double wanted_s = 0;            // that all would use if none waited for other nodes
+  bool waits_for_disk = false;    // one of them
+  std::set<unsigned> processors;  // that any of them may use
 };
 
 // Nodes that step together want the processors in bursts.
@@ -60,6 +63,7 @@ std::map<std::string, Tenants> tenants_of(const Interval& interval) {
     tenants.all.push_back(&activity);
     tenants.cpu_s += activity.cpu_s;
     tenants.wanted_s += wanted_s(activity);
+    tenants.processors.insert(activity.last.processors.begin(), activity.last.processors.end());
     const auto host = interval.hosts.find(activity.last.host);
     if (host != interval.hosts.end())
       tenants.waits_for_disk |= waits_for_disk(activity, host->second);
@@ -86,8 +90,29 @@ std::string group_words(const Tenants& tenants) {
          "), whatever the nice values of their programs";
 }
 
+constexpr auto look_for_limits =
+    "look for a CPU quota of the control group (cpu.max), and for nodes that are pinned to the "
+    "same "
+    "processor (cores)";
+
+// They use all of the processors that they may use, and others of their host are idle.
+bool are_pinned(const Tenants& tenants, const HostActivity& host) {
+  const auto usable = static_cast<double>(tenants.processors.size());
+  return usable > 0 && usable < host.processors &&
+         tenants.cpu_s >= much_used * usable * host.seconds &&
+         host.idle_s >= much_used * (host.processors - usable) * host.seconds;
+}
+
 void judge_starving(const Tenants& tenants, const HostActivity& host, Findings& findings) {
   const double capacity_s = host.processors * host.seconds;
+  if (are_pinned(tenants, host)) {
+    findings.push_back({Cause::limited_cpu, named(tenants.starving), tenants.starving_share,
+                        waited_words(tenants) + "they may use " +
+                            std::to_string(tenants.processors.size()) + " of " +
+                            std::to_string(host.processors) + " processors",
+                        look_for_limits});
+    return;
+  }
   const double others_s = std::max(0.0, host.busy_s - tenants.cpu_s);
   const bool has_others = others_s >= std::max(0.25 * host.seconds, 0.1 * capacity_s);
   // Not by the waits of many threads for a quota, or for other programs.
@@ -117,9 +142,7 @@ void judge_starving(const Tenants& tenants, const HostActivity& host, Findings& 
   std::snprintf(numbers, sizeof numbers, "%s of the processors' time was idle",
                 percent(capacity_s > 0 ? host.idle_s / capacity_s : 0).c_str());
   findings.push_back({Cause::limited_cpu, where, tenants.starving_share,
-                      waited_words(tenants) + numbers,
-                      "look for a CPU quota of the control group (cpu.max), and for nodes that are "
-                      "pinned to the same processor (cores)"});
+                      waited_words(tenants) + numbers, look_for_limits});
 }
 
 void judge_stolen(const Tenants& tenants, const HostActivity& host, Findings& findings) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct Process {
   bool lost_trainer = false;  // a node process whose trainer is gone
   bool trains = false;
   std::uint64_t incarnation = 0;
-  std::string host;   // key of Observation::hosts
-  std::string group;  // of the scheduler
+  std::string host;               // key of Observation::hosts
+  std::string group;              // of the scheduler
+  std::set<unsigned> processors;  // that it may use; empty: not known
   std::uint64_t steps = 0;
   double compute_s = 0;
   double publish_s = 0;

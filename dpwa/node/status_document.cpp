@@ -75,6 +75,7 @@ Json describe(const ProcessLoad& load) {
           {"disk_bytes", load.disk_bytes},
           {"threads", load.threads},
           {"resident_bytes", load.resident_bytes},
+          {"processors", load.processors},
           {"scheduling_group", load.group}};
 }
 

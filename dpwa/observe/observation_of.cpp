@@ -1,7 +1,11 @@
 #include "dpwa/observe/observation_of.h"
 
 #include <cmath>
+#include <cstdio>
 #include <limits>
+#include <set>
+#include <sstream>
+#include <string>
 
 namespace dpwa::observe {
 namespace {
@@ -39,6 +43,21 @@ diagnosis::Peer peer_of(const Json& document) {
           failure == "timed_out" || failure == "unreachable"};
 }
 
+// Of a list such as "0-3,8"; none if it is none.
+std::set<unsigned> processors_in(const std::string& list) {
+  constexpr unsigned most = 1 << 16;
+  std::set<unsigned> processors;
+  std::istringstream in(list);
+  for (std::string part; std::getline(in, part, ',');) {
+    unsigned from = 0, to = 0;
+    const int found = std::sscanf(part.c_str(), "%u-%u", &from, &to);
+    if (found == 1) to = from;
+    if (found < 1 || from > to || to > most) return {};
+    for (unsigned each = from; each <= to; ++each) processors.insert(each);
+  }
+  return processors;
+}
+
 void read_load(const Json& document, diagnosis::Process& process) {
   const Json& steps = object_in(document, "steps");
   process.steps = count_in(steps, "count");
@@ -48,6 +67,7 @@ void read_load(const Json& document, diagnosis::Process& process) {
   process.wait_s = number_in(steps, "wait_s");
   const Json& load = object_in(document, "process");
   process.group = field_text(load, "scheduling_group");
+  process.processors = processors_in(raw_text(load, "processors"));
   process.cpu_s = number_in(load, "cpu_s");
   process.cpu_wait_s = number_in(load, "cpu_wait_s");
   process.main_cpu_s = number_in(load, "main_cpu_s");

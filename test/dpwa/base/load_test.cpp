@@ -54,7 +54,9 @@ TEST_CASE("the times of a process are those of its threads") {
     write(root.path() / "proc/self/cgroup", "4:memory:/m\n1:cpu,cpuacct:/jobs\n0::/u\n");
     CHECK(process_load(root.path()).group == "/jobs");
   }
+  write(root.path() / "proc/self/status", "Name:\ta\nCpus_allowed:\t3\nCpus_allowed_list:\t0-1\n");
   const ProcessLoad load = process_load(root.path());
+  CHECK(load.processors == "0-1");
   CHECK(load.cpu_s == doctest::Approx(3));
   CHECK(load.cpu_wait_s == doctest::Approx(0.75));
   CHECK(load.main_cpu_s == doctest::Approx(2));

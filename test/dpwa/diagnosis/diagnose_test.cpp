@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,7 +85,42 @@ std::vector<Finding> in_step(const std::map<std::string, double>& own) {
   return diagnosis::diagnose(observations);
 }
 
+// Nodes that want more than the processors that they may use.
+std::vector<Finding> on_processors(const std::set<unsigned>& usable) {
+  std::vector<diagnosis::Observation> observations;
+  const auto count = static_cast<double>(usable.size());
+  for (int second = 0; second <= 4; ++second) {
+    diagnosis::Observation one;
+    one.at_s = second;
+    one.hosts["a"] = {.processors = 2, .busy_s = count * second, .idle_s = (2 - count) * second};
+    for (const char* const name : {"w1", "w2", "w3", "w4"}) {
+      diagnosis::Process& process = one.processes[name];
+      process.connects = process.answers = process.trains = true;
+      process.incarnation = 1;
+      process.host = "a";
+      process.processors = usable;
+      process.steps = static_cast<std::uint64_t>(20 * second);
+      process.compute_s = second;
+      process.cpu_s = process.main_cpu_s = count / 4 * second;
+      process.cpu_wait_s = process.main_cpu_wait_s = (1 - count / 4) * second;
+    }
+    observations.push_back(std::move(one));
+  }
+  return diagnosis::diagnose(observations);
+}
+
 }  // namespace
+
+TEST_CASE("nodes that may use one of two processors are limited, and those on both too many") {
+  const auto pinned = on_processors({1});
+  REQUIRE(pinned.size() == 1);
+  CHECK(pinned[0].cause == Cause::limited_cpu);
+  CHECK(pinned[0].where == "w1, w2, w3, w4");
+  CHECK(pinned[0].evidence.ends_with("they may use 1 of 2 processors"));
+  const auto crowded = on_processors({0, 1});
+  REQUIRE(crowded.size() == 1);
+  CHECK(crowded[0].cause == Cause::crowded_host);
+}
 
 TEST_CASE(
     "the one of several nodes in step that the others wait for is slow, and waits itself not") {

@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+#include <string>
+
 #include <cmath>
 
 #include "dpwa/cli/top_table.h"
@@ -19,7 +22,8 @@ Json document() {
       "loss": 0.25, "pulls_ok": 3, "firewall": {"distance_clipped": 1},
       "steps": {"compute_s": 1.0, "publish_s": 0.25, "blend_s": 0.25, "wait_s": 0.5},
       "host": {"id": "boot", "processors": 2, "busy_s": 4.0, "stolen_s": 0.5},
-      "process": {"cpu_s": 1.5, "main_cpu_s": 1.0, "scheduling_group": "/autogroup-5"},
+      "process": {"cpu_s": 1.5, "main_cpu_s": 1.0, "processors": "0-2,8",
+        "scheduling_group": "/autogroup-5"},
       "peers": [{"name": "w2", "attempts_ok": 2, "attempts_failed": 1,
                  "last_failure": "unreachable"}, 7],
       "connections": [{"own_port": 1, "port": 2, "rtt_ms": 0.5, "segments_sent": 9}],
@@ -54,6 +58,14 @@ TEST_CASE("an observation has what a status says") {
   CHECK(w1.clipped == 1);
   CHECK(w1.main_cpu_s == 1);
   CHECK(w1.group == "/autogroup-5");
+  CHECK(w1.processors == std::set<unsigned>{0, 1, 2, 8});
+  for (const char* const none : {"", "x", "3-1", "0-99999999", "0,"}) {
+    CAPTURE(none);
+    NodeStatus other = answer(1);
+    other.document["process"]["processors"] = none;
+    const auto seen = observe::observation_of({{other}, {}}, 1).processes.at("w1").processors;
+    CHECK(seen.size() == (std::string(none) == "0," ? 1 : 0));
+  }
   REQUIRE(w1.peers.contains("w2"));
   CHECK(w1.peers.at("w2").is_unreachable);
   REQUIRE(w1.connections.size() == 1);
