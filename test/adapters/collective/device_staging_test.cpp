@@ -52,8 +52,8 @@ c10::intrusive_ptr<c10d::Work> doubled(collectives::Group& group,
                                        const std::shared_ptr<collectives::OperationQueue>& queue,
                                        const at::Tensor& tensor, const StagedTensors& staged) {
   auto work = c10::make_intrusive<DpwaWork>(0, c10d::OpType::ALLREDUCE, Tensors{tensor}, staged);
-  const auto task =
-      std::make_shared<DpwaWork::Task>(work, group, [staged](collectives::Group& ranks) {
+  const auto task = std::make_shared<DpwaWork::Task>(
+      work, group, tensor.nbytes(), [staged](collectives::Group& ranks) {
         for (const auto& each : staged) {
           ranks.allreduce(memory_of(each->host()), DType::float32, collectives::Reduction::sum);
           each->give_back();
