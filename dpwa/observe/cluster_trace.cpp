@@ -70,7 +70,7 @@ void add(const ProcessTrace& trace, int process, std::int64_t ahead_us, int& pai
   }
   // They come in the order of their ends; a viewer nests those of one beginning as they stand.
   std::vector<ProcessTrace::Span> spans = trace.spans;
-  std::ranges::stable_sort(spans, {}, [](const ProcessTrace::Span& span) {
+  std::ranges::sort(spans, {}, [](const ProcessTrace::Span& span) {
     return std::pair(span.begin_us, -span.end_us);
   });
   for (const ProcessTrace::Span& span : spans) {
