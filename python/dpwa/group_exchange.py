@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,10 +44,15 @@ class Ranks:
             raise _core.ModelError(f"the model is on {device}, and the process group is for {', '.join(kinds)}; "
                                    "accepted: a group with a back end for that device")  # fmt: skip
         self.near = torch.device("cpu") if "cpu" in kinds else device
+        self._last: deque[Any] = deque(maxlen=4)  # operations that are over
 
     def let_go(self) -> None:
-        """Once the program destroys the group its connections close, and others hear of it."""
+        """Once the program destroys the group its connections close, and others hear of it. Gloo's threads have dropped
+        the last operations by then: one that did so while the process ends, for what torch keeps of Python in them, would
+        end it by SIGABRT."""
         self._group = None
+        time.sleep(0.02)
+        self._last.clear()
 
     def begin_sum(self, tensor: torch.Tensor) -> Any:
         return self._begin(lambda: self._group.allreduce([tensor]))
@@ -66,8 +73,8 @@ class Ranks:
         except RuntimeError as error:
             raise Lost(reason_of(error)) from None
 
-    @staticmethod
-    def wait(work: Any, limit: float | None = None) -> None:
+    def wait(self, work: Any, limit: float | None = None) -> None:
+        self._last.append(work)
         over = threading.Event()
         try:
             work.get_future().add_done_callback(lambda _: over.set())
