@@ -92,3 +92,6 @@ class GroupNode(TorchNode):
     @staticmethod
     def _number(_: Any) -> float:
         return math.nan  # nobody reads it: no wait for the device
+
+    def _told(self, loss: Any) -> float:
+        return self._number(loss)

@@ -76,6 +76,7 @@ class TorchNode(Node):
         self._names, self._tensors = [], []  # of the tensors that keep their places
         self._move_in(listed)
         self._accumulates = False
+        self._has_told = False  # that the loss is not finite
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
         parameters = [tensor for (_, tensor, _), is_one in zip(listed, trained) if is_one]
@@ -265,7 +266,7 @@ class TorchNode(Node):
         self._copy_in()
         self._phase = "between steps"
         with self._call, self._heeding_failures():
-            report = self._report(self._core.step(state, self._number(loss), skips))
+            report = self._report(self._core.step(state, self._told(loss), skips))
         self._copy_back()
         self._settle(state)
         return report
@@ -273,6 +274,14 @@ class TorchNode(Node):
     @staticmethod
     def _number(loss: Any) -> float:
         return number(loss)
+
+    def _told(self, loss: Any) -> float:
+        """Where all have one model, one that is not a number any more is not refused by a peer."""
+        value = number(loss)
+        if loss is not None and not math.isfinite(value) and not self._has_told:
+            self._has_told = True
+            _core.warn(f"the loss is {value:g}: the model of all nodes may be lost")
+        return value
 
     def _prepare(self) -> None:
         self._check()

@@ -227,6 +227,16 @@ class Torch(InFolder):
         self.assertEqual(norms, others)
         self.assertTrue(torch.equal(weight, other))
 
+    def test_a_loss_that_is_no_number_is_told_once(self) -> None:
+        file = Path(cluster(self.folder, 1, COLLECTIVE))
+        file.write_text(file.read_text(encoding="utf-8").replace("level: error", "level: warn"), encoding="utf-8")
+        text = f"import sys; sys.path.insert(0, {PACKAGE!r}); import dpwa, torch\nmodel = torch.nn.Linear(2, 1)\n"
+        text += f"optimizer = torch.optim.SGD(model.parameters())\nwith dpwa.attach(model, {str(file)!r}, 'w1') as node:\n"
+        text += "  for scale in (1, float('nan'), float('nan')):\n    loss = (model(torch.ones(1, 2)) * scale).sum()\n"
+        text += "    loss.backward()\n    node.step(optimizer, loss)\n"
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE, check=True)
+        self.assertEqual(done.stderr.count("the loss is nan"), 1, done.stderr)
+
     def test_a_second_pass_that_adds_to_averaged_gradients_is_refused(self) -> None:
         model = self.model()
         with self.alone(model) as node:
