@@ -92,8 +92,7 @@ std::string group_words(const Tenants& tenants) {
 
 constexpr auto look_for_limits =
     "look for a CPU quota of the control group (cpu.max), and for nodes that are pinned to the "
-    "same "
-    "processor (cores)";
+    "same processor (cores)";
 
 // They use all of the processors that they may use, and others of their host are idle.
 bool are_pinned(const Tenants& tenants, const HostActivity& host) {
