@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from dpwa import _core
+from dpwa.gradients import Noted, noted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +37,8 @@ class BackwardAverage:
     def __init__(self, node: TorchNode, optimizer: torch.optim.Optimizer, parameters: Sequence[torch.Tensor]) -> None:
         self._node, self._optimizer, self._parameters = node, optimizer, parameters
         self._pass = -1  # torch's number of the last one
-        self._averaged: list[tuple[torch.Tensor | None, int]] = []  # with the count of their writes
+        self._holds = False
+        self._averaged: list[Noted] = []
 
     def begin(self, index: int) -> None:
         number = torch._C._current_graph_task_id()
@@ -44,16 +48,24 @@ class BackwardAverage:
         if self._node.is_averaged:
             self._require_new(index)
             self.drop()
-        accumulates = self._node.is_accumulating
-        if not accumulates and more_follow():
-            self._node.set_accumulating(True)
-            torch.autograd.Variable._execution_engine.queue_callback(lambda: self._node.set_accumulating(False))
-        elif not accumulates:
-            torch.autograd.Variable._execution_engine.queue_callback(self._average)
+        if self._holds:  # an exception has ended that pass
+            self._hold(False)
+        if self._node.is_accumulating:
+            return
+        at_the_end: Callable[[], None] = self._average
+        if more_follow():
+            self._hold(True)
+            at_the_end = partial(self._hold, False)
+        torch.autograd.Variable._execution_engine.queue_callback(at_the_end)
+
+    def _hold(self, holds: bool) -> None:
+        """What this pass gives stays on the node."""
+        self._holds = holds
+        self._node.set_accumulating(holds)
 
     def _average(self) -> None:
         self._node.average_gradients()
-        self._averaged = [(one.grad, 0 if one.grad is None else one.grad._version) for one in self._parameters]
+        self._averaged = noted(self._parameters)
 
     def _require_new(self, index: int) -> None:
         if not self._averaged:  # by the program itself

@@ -53,6 +53,13 @@ def checksum_of(tensors: Iterable[torch.Tensor], before: int = 0) -> int:
     return before
 
 
+Noted = tuple["torch.Tensor | None", int]  # a gradient, and the count of its writes
+
+
+def noted(parameters: Iterable[torch.Tensor]) -> list[Noted]:
+    return [(one.grad, 0 if one.grad is None else one.grad._version) for one in parameters]
+
+
 def require_unchanged(name: str, gradient: torch.Tensor | None, given: tuple[torch.Tensor, int]) -> None:
     """Since backward() has given it, with the count of its writes then."""
     before, version = given
@@ -82,11 +89,6 @@ class TorchGradients:
         self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._come, index))
                       for index, parameter in enumerate(parameters)]  # fmt: skip
 
-    @property
-    def parameters(self) -> Sequence[torch.Tensor]:
-        """Those that are trained."""
-        return self._parameters
-
     def _come(self, index: int, parameter: torch.Tensor) -> None:
         """In backward()."""
         if self.average:
@@ -106,7 +108,7 @@ class TorchGradients:
 
     def _note(self) -> None:
         """What the gradients are between two steps."""
-        self._before = [(one.grad, 0 if one.grad is None else one.grad._version) for one in self._parameters]
+        self._before = noted(self._parameters)
 
     def prepare(self, is_averaged: bool = False) -> None:
         """Before the core takes the gradients of a step. Those that the program itself has assigned come now; what it has

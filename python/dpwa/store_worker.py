@@ -164,11 +164,6 @@ class TorchStoreGradients:
             self._on_host[index] = torch.empty(gradient.shape, dtype=gradient.dtype, pin_memory=gradient.device.type != "cpu")
         return self._on_host[index].copy_(gradient.detach(), non_blocking=True)
 
-    @property
-    def parameters(self) -> Sequence[torch.Tensor]:
-        """Those that are trained."""
-        return self._parameters
-
     def _complete(self, index: int, parameter: torch.Tensor) -> None:
         if self.average:
             self.average.begin(index)

@@ -79,7 +79,7 @@ class TorchNode(Node):
         self._has_told = False  # that the loss is not finite
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
-        parameters = [tensor for (_, tensor, _), is_one in zip(listed, trained) if is_one]
+        self._trained = parameters = [tensor for (_, tensor, _), is_one in zip(listed, trained) if is_one]
         if self._together:
             self._gradients = TorchGradients(self._core, names, parameters)
         elif self._averages:
@@ -396,7 +396,7 @@ class TorchNode(Node):
         if self._gradients:
             from dpwa.backward_average import BackwardAverage
 
-            self._gradients.average = BackwardAverage(self, optimizer, self._gradients.parameters)
+            self._gradients.average = BackwardAverage(self, optimizer, self._trained)
 
     @property
     def is_averaged(self) -> bool:
@@ -414,7 +414,7 @@ class TorchNode(Node):
     def _forget_average(self) -> None:
         if self._gradients and self._gradients.average:
             self._gradients.average.drop()
-        elif self._phase == "averaged" and not self._gradients:
+        elif self._phase == "averaged" and not self._gradients:  # then the average was none
             self._phase = "between steps"
 
     @property

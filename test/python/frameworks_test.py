@@ -316,6 +316,29 @@ class Accelerate(InFolder):
                 self.assertEqual(own.report.clock, 4)
 
 
+    def test_a_pass_that_fails_while_batches_are_accumulated_holds_nothing_back(self) -> None:
+        import accelerate
+
+        def fail(_: Any) -> None:
+            raise RuntimeError("fails")
+
+        state = accelerate.state.GradientState()
+        model = torch.nn.Linear(4, 1)
+        with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+            own = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.1), node)
+            x, y = data_of(4, 4)
+            state._set_sync_gradients(False)
+            hook = model.weight.register_hook(fail)
+            with self.assertRaisesRegex(RuntimeError, "fails"):
+                torch.nn.functional.mse_loss(model(x), y).backward()
+            hook.remove()
+            own.zero_grad()
+            state._set_sync_gradients(True)
+            torch.nn.functional.mse_loss(model(x), y).backward()
+            self.assertTrue(node.is_averaged)
+            own.step()
+
+
 @unittest.skipUnless(has("jax"), "needs jax in this Python")
 class Jax(InFolder):
     def test_arrays_of_jax_train_under_each_back_end(self) -> None:
