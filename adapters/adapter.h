@@ -114,6 +114,12 @@ class Adapter {
   virtual void update_send(const torch::Tensor& loss) = 0;
   virtual StepReport update_wait(const torch::Tensor& loss) = 0;
 
+  // A number of the program, such as {"accuracy", 0.97}, for the status of the node, its metrics
+  // and the page of `dpwa dashboard`: the latest under each name, of which there are at most 16 of
+  // 1 to 40 letters, digits, spaces and "_-./" (std::logic_error). NaN: none yet. No effect without
+  // a network, nor after the end.
+  virtual void show(const std::string& /*name*/, double /*value*/) {}
+
   // Between two steps: takes over the keys of the newly loaded cluster file that may change while
   // the node runs. Logs them, and the keys that need a restart. Throws ConfigError when log.file
   // cannot be opened. After any exception nothing has changed.

@@ -46,6 +46,7 @@ class CollectiveAdapter : public Adapter {
   StepReport update_wait(const torch::Tensor& loss) override {
     return node_->update_wait(reading(loss));
   }
+  void show(const std::string& name, double value) override { node_->show(name, value); }
   void reload(const Config& fresh) override { node_->reload(fresh); }
   FinishReport finish() override { return node_->finish(); }
   void leave() override { node_->leave(); }

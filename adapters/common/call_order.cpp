@@ -5,6 +5,7 @@
 
 #include "adapters/backend.h"
 #include "adapters/common/graph_capture.h"
+#include "dpwa/net/shown_numbers.h"
 
 namespace dpwa {
 namespace {
@@ -58,6 +59,13 @@ class CallOrder : public Adapter {
   void set_optimizer(const torch::optim::Optimizer& optimizer) override {
     after_start("set_optimizer()");
     back_end_->set_optimizer(optimizer);
+  }
+
+  void show(const std::string& name, double value) override {
+    after_start("show()");
+    outside_halves("show()");
+    shown_.set(name, value);  // refuses the same with every back end
+    if (phase_ != Phase::left) back_end_->show(name, value);
   }
 
   StepReport step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override {
@@ -138,6 +146,7 @@ class CallOrder : public Adapter {
 
   const std::unique_ptr<Adapter> back_end_;
   const std::function<bool()> captures_;
+  ShownNumbers shown_;
   Phase phase_ = Phase::made;
   std::uint64_t skipped_steps_ = 0;
 };

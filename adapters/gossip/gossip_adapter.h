@@ -31,6 +31,7 @@ class GossipAdapter : public Adapter {
   StepReport skip_step(torch::optim::Optimizer& optimizer, const torch::Tensor& loss) override;
   void update_send(const torch::Tensor& loss) override;
   StepReport update_wait(const torch::Tensor& loss) override;
+  void show(const std::string& name, double value) override { session().show(name, value); }
   void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;

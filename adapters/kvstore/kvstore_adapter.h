@@ -42,6 +42,7 @@ class KvstoreAdapter : public Adapter {
   StepReport update_wait(const torch::Tensor& loss) override {
     return worker_.update_wait(reading(loss));
   }
+  void show(const std::string& name, double value) override { worker_.show(name, value); }
   void reload(const Config& fresh) override { worker_.reload(fresh); }
   FinishReport finish() override;
   void leave() override;

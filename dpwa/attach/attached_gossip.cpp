@@ -160,6 +160,10 @@ StepReport AttachedGossip::update_wait(const std::function<double()>& loss) {
   return ask_half(request).report.value();
 }
 
+void AttachedGossip::show(const std::string& name, double value) {
+  ask({{"do", "show"}, {"name", name}, {"value", number(value)}});
+}
+
 void AttachedGossip::reload(const Config&) {
   ask({{"do", "reload"}});
 }

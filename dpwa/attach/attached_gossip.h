@@ -41,6 +41,7 @@ class AttachedGossip : public GossipSession {
   void start() override;  // waits for a node process as long as gossip.start_wait
   void update_send(const std::function<double()>& loss) override;
   StepReport update_wait(const std::function<double()>& loss = {}) override;
+  void show(const std::string& name, double value) override;
   void reload(const Config& fresh) override;  // the node process reads its own file again
   FinishReport finish() override;
   void leave() override;

@@ -192,6 +192,8 @@ json NodeService::answer(const json& request) {
     if (wanted == "send" || request.contains("loss")) step.loss = number_in(request.at("loss"));
     const StepAnswer made = answer(step);
     reply["report"] = made.report ? to_json(*made.report) : json(nullptr);
+  } else if (wanted == "show") {
+    gossip_->show(request.at("name").get<std::string>(), number_in(request.at("value")));
   } else if (wanted == "finish") {
     at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();

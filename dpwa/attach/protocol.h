@@ -41,7 +41,7 @@ namespace dpwa::attach {
 
 // The version of this protocol, which must be the same at both ends. Version 1 did not send its
 // number.
-inline constexpr int protocol_version = 7;
+inline constexpr int protocol_version = 8;
 // That of JSON alone, which is documented, and does not change with the release.
 inline constexpr int plain_version = 1;
 // One line that names both versions when they differ, else empty. `message` is the first message of

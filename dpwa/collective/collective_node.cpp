@@ -92,6 +92,10 @@ void CollectiveNode::move_to(Phase phase) {
   phase_ = phase;
 }
 
+void CollectiveNode::show(const std::string& name, double value) {
+  if (is_running()) endpoint().local().shown.set(name, value);
+}
+
 void CollectiveNode::reload(const Config& fresh) {
   reload_log(fresh, Backend::collective);
   if (phase_ != Phase::made) endpoint().reload_security();

@@ -73,6 +73,7 @@ class CollectiveNode {
   StepReport update_wait(const Loss& loss);
   bool should_stop(bool wanted);
 
+  void show(const std::string& name, double value);
   void reload(const Config& fresh);
   FinishReport finish();
   void leave();

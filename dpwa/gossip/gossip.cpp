@@ -325,6 +325,10 @@ void Gossip::leave() {
   if (node_) node_->stop();
 }
 
+void Gossip::show(const std::string& name, double value) {
+  if (node_) node_->local().shown.set(name, value);
+}
+
 void Gossip::reload(const Config& fresh) {
   Config running = config_;
   running.nodes = in_force(listed_, config_.self_node());

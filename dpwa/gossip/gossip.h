@@ -53,6 +53,7 @@ class Gossip : public GossipSession {
   void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;
+  void show(const std::string& name, double value) override;
 
   // For a back end that takes turns with this one, between two steps. After rest() that back end
   // changes the parameters, and peers get none of them to blend. resume() publishes the parameters

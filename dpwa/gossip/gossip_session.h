@@ -46,6 +46,9 @@ class GossipSession {
   // read only when there is one. None: the loss of the last snapshot.
   virtual StepReport update_wait(const std::function<double()>& loss = {}) = 0;
 
+  // As Adapter::show(), while it is on the network.
+  virtual void show(const std::string& name, double value) = 0;
+
   // Takes over the reloadable keys of a file loaded again for this node, between two steps, and
   // logs which values it took over and which need a restart. Throws ConfigError where log.file
   // cannot be opened; after any exception nothing has changed.

@@ -189,6 +189,10 @@ void Worker::check_step() const {
   if (now_.stage != Stage::exchanged) model_.check_sent();
 }
 
+void Worker::show(const std::string& name, double value) {
+  if (endpoint_) endpoint_->local().shown.set(name, value);
+}
+
 void Worker::reload(const Config& fresh) {
   reload_log(fresh, Backend::kvstore);
   if (endpoint_) endpoint_->reload_security();  // the connections to the servers use the same files

@@ -87,6 +87,7 @@ class Worker {
   void update_send();
   StepReport update_wait(const Loss& loss);
 
+  void show(const std::string& name, double value);
   void reload(const Config& fresh);
   FinishReport finish();
   void leave();

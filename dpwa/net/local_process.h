@@ -10,6 +10,7 @@
 
 #include "dpwa/base/threads.h"
 #include "dpwa/net/members.h"
+#include "dpwa/net/shown_numbers.h"
 #include "dpwa/rules/progress.h"
 #include "dpwa/rules/step_clock.h"
 #include "dpwa/snapshot/manifest.h"
@@ -107,6 +108,7 @@ struct LocalProcess {
   Traffic traffic;
   StepClock steps;  // of its trainer
   StatusNotes notes;
+  ShownNumbers shown;  // by its trainer
 };
 
 }  // namespace dpwa

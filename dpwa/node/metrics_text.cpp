@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dpwa/base/version.h"
+#include "dpwa/net/shown_numbers.h"
 
 namespace dpwa {
 namespace {
@@ -237,6 +238,21 @@ void add_gpus(Text& text, std::span<const Measured> processes, const char* value
   }
 }
 
+void add_shown(Text& text, std::span<const Measured> processes) {
+  text.begin("dpwa_shown", gauge, "Numbers that the program shows, such as an accuracy.");
+  for (const Measured& process : processes) {
+    if (!process.status.is_object() || !process.status.contains("shown")) continue;
+    const Json& shown = process.status.at("shown");
+    if (!shown.is_object()) continue;
+    std::size_t room = ShownNumbers::most_numbers;
+    for (const auto& [name, value] : shown.items()) {
+      if (room-- == 0) break;
+      if (!value.is_number() || name.size() > ShownNumbers::longest_name) continue;
+      text.add(node_label(process) + ",name=\"" + escaped(name) + '"', value.get<double>());
+    }
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(std::span<const Measured> processes) {
@@ -262,6 +278,7 @@ std::string metrics_text(std::span<const Measured> processes) {
     }
   }
   add_members(text, processes);
+  add_shown(text, processes);
   text.begin("dpwa_gpu_busy_ratio", gauge,
              "Share of the time in which a GPU of the host computed.");
   add_gpus(text, processes, "/busy");

@@ -120,6 +120,7 @@ std::string status_document(const LocalProcess& local, const nlohmann::ordered_j
   out["protocol_errors"] = traffic.protocol_errors.load();
   out["security_failures"] = traffic.security_failures.load();
   out["steps"] = describe(local.steps.times());
+  for (const auto& [name, value] : local.shown.all()) out["shown"][name] = value;  // NaN: null
   out["host"] = describe(host_load());
   for (const GpuLoad& gpu : own_gpu_watch().loads()) out["host"]["gpus"].push_back(describe(gpu));
   out["process"] = describe(process_load());

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "dpwa/net/shown_numbers.h"
 #include "dpwa/node/metrics_text.h"
 
 namespace dpwa::observe {
@@ -75,7 +76,10 @@ void ClusterView::add(ClusterStatus found, double time) {
     }
   }
   for (const NodeStatus& node : found.nodes) {
-    if (absence_of(node).empty()) pulls_.add(node, time);
+    if (absence_of(node).empty()) {
+      pulls_.add(node, time);
+      add_shown(node);
+    }
     values[node.name] = values_of(node);
   }
   curves_.add(time, values);
@@ -112,11 +116,25 @@ void ClusterView::add_events(const ClusterStatus& found, double time) {
   }
 }
 
+// A cluster has no more series than a node may show: nobody fills this memory.
+void ClusterView::add_shown(const NodeStatus& process) {
+  for (const auto& [name, value] : object_in(process.document, "shown").items()) {
+    if (name.size() > ShownNumbers::longest_name || shown_.size() >= ShownNumbers::most_numbers)
+      return;
+    shown_.emplace("shown/" + name, name);
+  }
+}
+
 Curves::Values ClusterView::values_of(const NodeStatus& process) const {
   Curves::Values values;
   if (!absence_of(process).empty()) return values;
   for (const Quantity& gauge : gauges) {
     if (const auto value = number_at(process.document, gauge.path)) values[gauge.name] = *value;
+  }
+  for (const auto& [series, name] : shown_) {
+    const Json& all = object_in(process.document, "shown");
+    const auto value = all.find(name);
+    if (value != all.end() && value->is_number()) values[series] = value->get<double>();
   }
   if (const auto rates = rates_.find(process.name); rates != rates_.end()) {
     for (const auto& [key, value] : rates->second.per_second()) values[key + "_per_s"] = value;

@@ -41,6 +41,7 @@ class ClusterView {
   };
 
   void add_events(const ClusterStatus& found, double time);
+  void add_shown(const NodeStatus& process);
   Json row_of(const NodeStatus& process) const;
   Curves::Values values_of(const NodeStatus& process) const;
 
@@ -52,6 +53,7 @@ class ClusterView {
   std::map<std::string, Told> told_;
   RecentPulls pulls_;
   Curves curves_;
+  std::map<std::string, std::string> shown_;  // names of ShownNumbers, by series
   std::deque<Event> events_;
   std::uint64_t events_made_ = 0;
 };

@@ -116,6 +116,8 @@ void Trainer::evaluate_now() {
   if (!result) return;
   evaluated_ = position_.step;
   parts_.report.evaluation(seconds(Clock::now()), position_.step, *result);
+  parts_.adapter.show("test accuracy", result->accuracy);
+  parts_.adapter.show("test loss", result->loss);
 }
 
 double Trainer::seconds(TimePoint now) const {

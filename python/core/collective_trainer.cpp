@@ -142,6 +142,10 @@ ResumeState CollectiveTrainer::resume_state() const {
   return own().node->resume_state();
 }
 
+void CollectiveTrainer::show(const std::string& name, double value) {
+  own().node->show(name, value);
+}
+
 void CollectiveTrainer::reload(const Config& fresh) {
   own().node->reload(fresh);
 }

@@ -39,6 +39,7 @@ class CollectiveTrainer final : public Trainer {
   void update_send(double loss) override;
   StepReport update_wait(std::optional<double> loss) override;
   ResumeState resume_state() const override;
+  void show(const std::string& name, double value) override;
   void reload(const Config& fresh) override;
   FinishReport finish() override;
   void leave() override;

@@ -105,6 +105,10 @@ class GossipTrainer final : public Trainer {
     const GossipState state = session() ? session()->resume_state() : alone_;
     return {state.clock, {{lineage, state.lineage}, {incarnation, state.incarnation}}};
   }
+  void show(const std::string& name, double value) override {
+    require_own_process();
+    if (session()) session()->show(name, value);
+  }
   void reload(const Config& fresh) override {
     require_own_process();
     if (session()) session()->reload(fresh);

@@ -37,6 +37,7 @@ class KvstoreTrainer final : public Trainer {
   void update_send(double) override { worker().update_send(); }
   StepReport update_wait(std::optional<double> loss) override;
   ResumeState resume_state() const override;
+  void show(const std::string& name, double value) override { worker().show(name, value); }
   void reload(const Config& fresh) override { worker().reload(fresh); }
   FinishReport finish() override { return worker().finish(); }
   void leave() override { worker().leave(); }

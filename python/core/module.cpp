@@ -27,6 +27,7 @@
 #include "dpwa/config/node_threads.h"
 #include "dpwa/kvworker/error.h"
 #include "dpwa/log/log.h"
+#include "dpwa/net/shown_numbers.h"
 #include "dpwa/parallel/shares.h"
 #include "dpwa/snapshot/manifest.h"
 #include "dpwa/snapshot/type_names.h"
@@ -138,6 +139,7 @@ void add_config(nb::module_& module) {
 }
 
 void add_trainer(nb::module_& module) {
+  nb::class_<ShownNumbers>(module, "ShownNumbers").def(nb::init<>()).def("set", &ShownNumbers::set);
   nb::class_<Trainer>(module, "Trainer")
       .def("memory",
            [](const std::shared_ptr<Trainer>& trainer) {
@@ -190,6 +192,7 @@ void add_trainer(nb::module_& module) {
              const ResumeState state = trainer.resume_state();
              return State(state.clock, state.own);
            })
+      .def("show", &Trainer::show)
       .def("reload", &Trainer::reload, Released())
       .def("finish",
            [](const std::shared_ptr<Trainer>& trainer) {

@@ -50,6 +50,7 @@ class Trainer {
   virtual void update_send(double loss) = 0;
   virtual StepReport update_wait(std::optional<double> loss) = 0;
   virtual ResumeState resume_state() const = 0;
+  virtual void show(const std::string& name, double value) = 0;
   virtual void reload(const Config& fresh) = 0;
   virtual FinishReport finish() = 0;
   virtual void leave() = 0;

@@ -91,6 +91,9 @@ class GroupTrainer:
     def resume_state(self) -> tuple[float, dict[str, int]]:
         return self._clock, {}
 
+    def show(self, name: str, value: float) -> None:
+        """Nobody asks: a process group has no status."""
+
     def reload(self, fresh: Any) -> None:
         if self._core:
             self._core.reload(fresh)

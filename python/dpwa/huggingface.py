@@ -9,6 +9,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from dpwa.node import show_metrics
 from dpwa.reports import StepReport
 from dpwa.torch_node import TorchNode, attach
 
@@ -36,6 +37,9 @@ class Callback(TrainerCallback):
     def on_optimizer_step(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         assert self.node
         self.report = self.node.update_wait()
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float] | None = None, **_: Any) -> None:
+        show_metrics(self.node, metrics or {})
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         assert self.node

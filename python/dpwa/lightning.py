@@ -14,6 +14,7 @@ except ImportError:
     import pytorch_lightning as pl
 
 from dpwa import _core
+from dpwa.node import show_metrics
 from dpwa.reports import StepReport
 from dpwa.torch_node import TorchNode, attach
 
@@ -59,6 +60,9 @@ class Callback(pl.Callback):
 
     def on_train_batch_end(self, *_: Any) -> None:
         self._end_step()  # a GradScaler has skipped that of the optimizer
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        show_metrics(self.node, trainer.callback_metrics)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         if self.node:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
@@ -32,6 +33,14 @@ def number(loss: Any) -> float:
     if loss is None:
         return math.nan
     return float(loss.item() if hasattr(loss, "item") else loss)
+
+
+def show_metrics(node: Node | None, metrics: Mapping[str, Any]) -> None:
+    """Those of a framework that are numbers of the model, as far as there is room."""
+    for name, value in metrics.items():
+        if node and not name.endswith(("_runtime", "_per_second", "epoch", "step")):
+            with contextlib.suppress(_core.UsageError):
+                node.show(re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)[:40], value)
 
 
 def leave_behind(core: Any, hooks: list[Any], passes: DevicePasses | None) -> None:
@@ -73,6 +82,7 @@ class Node:
         self._dropped: weakref.finalize[..., Node] | None = None
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
+        self._shown = _core.ShownNumbers()
         self._finished = FinishReport(False, 1, float("nan"), True)
 
     def _load(self, file: str | PathLike[str] | None, name: str | None, join: Sequence[str]) -> Any:
@@ -187,6 +197,17 @@ class Node:
         self._end()
         for hook in self._hooks:
             hook.remove()
+
+    def show(self, name: str, value: Any) -> None:
+        """Between two steps: a number of the program, such as ("accuracy", 0.97), for the status of the node, its metrics
+        and the page of `dpwa dashboard`: the latest under each name, of which there are at most 16. None: none yet."""
+        self._must_run("show()")
+        if self.is_in_step:
+            self._must_be("between steps", "show()")
+        if self._phase != "left":
+            with self._call:
+                self._shown.set(name, number(value))  # refuses the same with every back end
+                self._core.show(name, number(value))
 
     def reload(self) -> None:
         """Between two steps: takes over the keys of the cluster file that may change while the node runs."""

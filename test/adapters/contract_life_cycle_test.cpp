@@ -187,6 +187,7 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
            {"average_gradients() before start()", average},
            {"accumulate() before start()", [](Adapter& a) { (void)a.accumulate(); }},
            {"set_batch_size() before start()", [](Adapter& a) { a.set_batch_size(1); }},
+           {"show() before start()", [](Adapter& a) { a.show("accuracy", 1); }},
            {"set_optimizer() before start()", [&](Adapter& a) { a.set_optimizer(*optimizer); }}});
       adapter->start();
       node.wait_for_all();
@@ -196,6 +197,10 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
           {"require_same() belongs before start()", [](Adapter& a) { a.require_same("a", "b"); }},
           {"mark_model() belongs before start()", [](Adapter& a) { a.mark_model("a", "b"); }},
           {"restore() belongs before start()", [](Adapter& a) { a.restore({}); }},
+          {"show() of a number with a name that is not accepted; accepted: 1 to 40 letters, "
+           "digits, "
+           "spaces and _ - . /",
+           [](Adapter& a) { a.show("line\n", 1); }},
           {"update_wait() without update_send() before it", wait}};
       check_refused(*adapter, outside);
 
@@ -207,6 +212,8 @@ TEST_CASE("a call at a wrong time is one error for all back ends, and changes no
                     {{"update_send() was called twice in one step", send},
                      {"step() between update_send() and update_wait()", step},
                      {"skip_step() between update_send() and update_wait()", skip},
+                     {"show() between update_send() and update_wait()",
+                      [](Adapter& a) { a.show("accuracy", 1); }},
                      {"average_gradients() between update_send() and update_wait()", average}});
       optimizer->step();
       adapter->update_wait(none);

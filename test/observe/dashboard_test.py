@@ -184,7 +184,7 @@ class InBrowser(WithCluster):
     def nodes(count: int) -> list[dict[str, Any]]:
         return [{"name": EVIL if i == 1 else f"w{i}", "address": "h:1", "member": "alive", "state": "training",
                  "clock": 10.0 * i, "loss": 0.5, "steps_per_s": 3.0, "received_per_s": 1e6, "pulls_ok": 5,
-                 "pulls_failed": 1} for i in range(count)]  # fmt: skip
+                 "pulls_failed": 1, "shown/accuracy": 0.9, f"shown/{EVIL[:40]}": 1} for i in range(count)]  # fmt: skip
 
     def picture(self, page: Page, name: str) -> None:
         if PICTURES:
@@ -197,10 +197,19 @@ class InBrowser(WithCluster):
                     page = self.open(self.nodes(count), width, dark)
                     self.assertEqual(page.locator("#nodes tbody tr").count(), count)
                     self.assertEqual(page.locator("#graph .node").count(), count)
+                    self.assertTrue(page.get_by_role("region", name="accuracy").locator("canvas").is_visible())
                     self.assertEqual(page.get_by_text(EVIL, exact=True).first.text_content(), EVIL)
                     self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), width)
                     self.picture(page, f"{count}-{width}-{'dark' if dark else 'light'}")
                     page.context.close()
+        self.assertEqual(self.said, [])
+
+    def test_numbers_of_the_program_that_come_late_have_a_curve(self) -> None:
+        nodes = self.nodes(2)
+        page = self.open(nodes)
+        nodes[1]["shown/late"] = 3.0
+        page.get_by_role("region", name="late").locator("canvas").wait_for()
+        self.picture(page, "late")
         self.assertEqual(self.said, [])
 
     def test_the_keyboard_reaches_the_peers_of_a_node(self) -> None:

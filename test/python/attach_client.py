@@ -70,6 +70,7 @@ def main() -> None:
     slope, offset = node.tensors["slope"], node.tensors["offset"]
     slope[0] = offset[0] = float(first)
     node.ask("start", resume=None)
+    node.ask("show", name="first", value=float(first))
     print(json.dumps({"start": [slope[0], offset[0]]}), flush=True)
     points = [(x, 3 * x - 1) for x in (float(first), float(first) + 1)]  # y = 3 x - 1, seen at two places
     blends = made = 0

@@ -3,7 +3,9 @@ back end, with parameters of every floating-point type. Nodes are threads of thi
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
 import sys
 import threading
 import unittest
@@ -13,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nodes import PATIENCE, WithServers, all_at_once, cluster
+from nodes import CLI, PATIENCE, WithServers, all_at_once, cluster
 
 import dpwa
 
@@ -35,6 +37,7 @@ class Contract:
     """The tests of all back ends, each with files of `settings()`."""
 
     nodes = 2
+    has_status = True
     rounds: tuple[str, ...] = ()  # what begins like this has not the bits of the plain loop, where a node is alone
 
     def settings(self) -> list[str]:
@@ -261,9 +264,41 @@ class Contract:
             with self.subTest(setting):
                 self.run_nodes(setting, torch.float32, check)
 
+    def test_numbers_of_the_program_are_in_its_status(self: Any) -> None:
+        def shown() -> list[Any]:
+            asked = subprocess.run([CLI, "status", "--json", f"{self.folder}/cluster.yaml"], capture_output=True, check=True)
+            return [one["status"].get("shown") for one in json.loads(asked.stdout)["nodes"]]
+
+        def check(own: Participant) -> Any:
+            self.assertRaises(dpwa.UsageError, own.node.show, "accuracy", 0)
+            own.node.start()
+            own.meet()
+            for value in (0.25, 0.5):
+                own.node.show("accuracy", value)
+            own.node.show("test loss", torch.tensor(math.nan))
+            for name in ("", "a\n", "x" * 41):
+                self.assertRaisesRegex(dpwa.UsageError, "accepted: 1 to 40", own.node.show, name, 1)
+            for more in range(14):
+                own.node.show(f"{more}", more)
+            self.assertRaisesRegex(dpwa.UsageError, "16 others", own.node.show, "x", 1)
+            own.meet()
+            found = shown() if own.rank == 0 and self.has_status else []
+            own.meet()
+            own.node.finish()
+            own.node.show("after the end", 1)
+            return found
+
+        for setting in self.settings():
+            with self.subTest(setting):
+                want = {"accuracy": 0.5, "test loss": None, **{f"{more}": more for more in range(14)}}
+                found = self.run_nodes(setting, torch.float32, check)[0]
+                self.assertEqual(found, [want] * len(found))
+                self.assertEqual(len(found), self.nodes if self.has_status else 0)
+
 
 class Null(Contract, WithServers):
     nodes = 1
+    has_status = False
 
     def settings(self) -> list[str]:
         return ["backend: 'null'"]
@@ -291,6 +326,7 @@ class ProcessGroups(Contract, WithServers):
     """Back end collective on groups of torch.distributed."""
 
     groups = 0
+    has_status = False
 
     def settings(self) -> list[str]:
         return ["backend: collective", "backend: collective\ncollective: {bucket_bytes: 0, average_buffers: true}"]
@@ -323,6 +359,7 @@ class Workers(Servers):
 
 class Local(Contract, WithServers):
     nodes = 1
+    has_status = False
 
     def settings(self) -> list[str]:
         return [f"backend: kvstore\nkvstore: {{type: {one}}}" for one in ("local_update_cpu", "local_allreduce_cpu")]

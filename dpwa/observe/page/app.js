@@ -70,6 +70,7 @@ class Live {
 
   async run() {
     this.history = await ask("/api/history");
+    for (const kept of Object.values(this.history.nodes)) this.addCharts(Object.keys(kept));
     for (;;) {
       const begun = performance.now();
       try {
@@ -82,7 +83,16 @@ class Live {
     }
   }
 
+  // One for each number that programs show, such as an accuracy.
+  addCharts(keys) {
+    for (const series of keys.filter(key => key.startsWith("shown/"))) {
+      if (this.charts.some(chart => chart.series === series)) continue;
+      this.charts.push(new Chart($("charts"), series.slice("shown/".length), "", series));
+    }
+  }
+
   take(status) {
+    for (const node of status.nodes) this.addCharts(Object.keys(node));
     const isNew = status.time > (this.history.time.at(-1) ?? 0);
     this.status = status;
     if (isNew) this.append(status);
@@ -96,7 +106,7 @@ class Live {
     for (const node of status.nodes) this.history.nodes[node.name] ??= {};
     for (const [name, kept] of Object.entries(this.history.nodes)) {
       const node = status.nodes.find(each => each.name === name) ?? {};
-      for (const [, , series] of charts) {
+      for (const { series } of this.charts) {
         const column = kept[series] ??= Array(count - 1).fill(null);
         column.push(typeof node[series] === "number" ? node[series] : null);
       }

@@ -49,6 +49,18 @@ TEST_CASE("each GPU of the host of a node has its samples, where there are any")
   CHECK(metrics_of(Json::object()).find("gpu") == std::string::npos);
 }
 
+TEST_CASE("numbers of the program have their name as a label, and not more of them than allowed") {
+  Json shown{{"test \"accuracy\"", 0.5}, {"loss", nullptr}, {std::string(41, 'x'), 1}};
+  for (int i = 0; i < 20; ++i) shown["more " + std::to_string(i)] = i;
+  const std::string text = metrics_of({{"shown", shown}});
+  CHECK(has_line(text, R"(dpwa_shown{node="w1",name="test \"accuracy\""} 0.5)"));
+  CHECK(has_line(text, R"(dpwa_shown{node="w1",name="more 12"} 12.0)"));
+  CHECK(text.find("more 13") == text.npos);
+  CHECK(text.find("loss") == text.npos);
+  CHECK(text.find("xx") == text.npos);
+  CHECK(metrics_of({{"shown", 3}}).find("shown") == std::string::npos);
+}
+
 TEST_CASE("the samples of a family stand together, under one head") {
   const Json first = {{"clock", 1}}, second = {{"clock", 2}}, absent;
   const std::vector<Measured> all{{"w1", first}, {"w2", second}, {"w3", absent}};

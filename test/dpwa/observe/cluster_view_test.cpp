@@ -75,6 +75,24 @@ TEST_CASE("a view has rates over the last seconds, and recent pulls of pairs") {
   CHECK(view.status()["pulls"].empty());
 }
 
+TEST_CASE("numbers of the program have curves, in memory that no process can fill") {
+  observe::ClusterView view("demo", "gossip");
+  view.add(cluster({node("w1", R"({"shown": {"accuracy": 0.5, "loss": null}})")}), 1000);
+  CHECK(view.status()["nodes"][0]["shown/accuracy"] == 0.5);
+  CHECK(!view.status()["nodes"][0].contains("shown/loss"));
+  for (int i = 0; i < 40; ++i) {
+    Json others{{"accuracy", 0.75}, {std::string(41, 'x'), 1}};
+    others["other " + std::to_string(i)] = i;
+    view.add(cluster({node("w1", Json{{"shown", others}}.dump())}), 1001 + i);
+  }
+  view.add(cluster({node("w1", R"({"shown": "accuracy"})")}), 1041);
+  const Json curves = view.history()["nodes"]["w1"];
+  CHECK(curves.size() <= 16);
+  CHECK(curves["shown/accuracy"][0] == 0.5);
+  CHECK(curves["shown/accuracy"][1] == 0.75);
+  CHECK(curves["shown/accuracy"].back() == nullptr);
+}
+
 TEST_CASE("what processes tell of themselves is an event once, in the order of time") {
   observe::ClusterView view("demo", "gossip");
   const auto with_events = [](const std::string& name, int incarnation, const std::string& events) {
