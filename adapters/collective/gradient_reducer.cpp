@@ -12,6 +12,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
@@ -111,6 +112,22 @@ std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& 
 
 }  // namespace
 
+class GradientReducer::Exchange final : public collectives::Operation {
+ public:
+  explicit Exchange(std::function<void()> exchange) : exchange_(std::move(exchange)) {}
+  const std::exception_ptr& problem() const { return problem_; }
+
+ private:
+  void perform() override { exchange_(); }
+  void ended(const std::exception_ptr& problem) override {
+    problem_ = problem;
+    exchange_ = nullptr;
+  }
+
+  std::function<void()> exchange_;
+  std::exception_ptr problem_;
+};
+
 struct GradientReducer::Flight {
   at::Tensor buffer;
   std::vector<at::Tensor> views;  // of the buffer, for each parameter
@@ -126,7 +143,11 @@ GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>>
     names_.push_back(name);
     parameters_.push_back(tensor);
   }
-  if (options.compression != Compression::none) thread_ = std::make_unique<CommunicationThread>();
+  if (options.compression != Compression::none) thread_ = std::make_unique<collectives::OperationQueue>();
+  share_ = sum_share(group.size(), std::ranges::any_of(parameters_, [](const at::Tensor& each) {
+                       return each.scalar_type() == at::kHalf;
+                     }));
+  unit_ = share_;
   fired_.resize(parameters_.size());
   used_.resize(parameters_.size());
   for (std::size_t i = 0; i < parameters_.size(); ++i)
@@ -173,6 +194,7 @@ void GradientReducer::begin() {
   begun_ = true;
   weight_ = samples_ / unit_;
   flights_.clear();
+  exchanges_.clear();
   others_.clear();
   told_ = false;
   error_ = unusable_;
@@ -221,10 +243,11 @@ void GradientReducer::send_message() {
 void GradientReducer::on_thread(std::function<void()> exchange) {
   const at::Device device = parameters_.front().device();
   const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  thread_->run([stream, exchange = std::move(exchange)] {
+  exchanges_.push_back(std::make_shared<Exchange>([stream, exchange = std::move(exchange)] {
     const c10::StreamGuard in_order(stream);
     exchange();
-  });
+  }));
+  thread_->add(exchanges_.back(), /*prompt=*/true);
 }
 
 std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
@@ -265,10 +288,13 @@ void GradientReducer::wait_for_all() {
   const auto from = SteadyClock::now();
   if (thread_) {
     options_.begin_wait(words_for(0));
-    try {
-      thread_->wait();
-    } catch (...) {
-      fail();
+    for (const auto& exchange : exchanges_) {
+      try {
+        thread_->finish(*exchange);
+        if (exchange->problem()) std::rethrow_exception(exchange->problem());
+      } catch (...) {
+        fail();  // so do those after it
+      }
     }
   }
   const auto take_note = [this](std::optional<CollectiveError> problem) {
@@ -378,7 +404,7 @@ std::optional<GradientReducer::Result> GradientReducer::end_step() {
   const StepTally tally = message_.tally();
   last_ = tally;
   const int at_work = group_.size() - tally.joined;
-  if (at_work > 0 && tally.samples > 0) unit_ = tally.samples / at_work;
+  if (at_work > 0 && tally.samples > 0) unit_ = tally.samples / at_work * share_;
   if (!std::exchange(rebuilt_, true)) {
     try {
       reducer_->rebuild_buckets();

@@ -13,12 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "adapters/collective/communication_thread.h"
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/process_group.h"
 #include "adapters/collective/engine/stream_waits.h"
 #include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
+#include "dpwa/collectives/operation_queue.h"
 #include "dpwa/rules/options.h"
 
 namespace c10d {
@@ -97,7 +97,8 @@ class GradientReducer {
   std::optional<Result> end_step();
 
  private:
-  struct Flight;  // a bucket on its way
+  struct Flight;    // a bucket on its way
+  class Exchange;  // on the thread
 
   // Called by the autograd engine on the training thread.
   void fired(std::size_t index);
@@ -122,7 +123,7 @@ class GradientReducer {
   std::unordered_map<const void*, std::size_t> places_;  // of the parameters, by TensorImpl
   std::unique_ptr<BackwardHooks> hooks_;
   std::unique_ptr<c10d::Reducer> reducer_;
-  std::unique_ptr<CommunicationThread> thread_;  // with a compression
+  std::unique_ptr<collectives::OperationQueue> thread_;  // with a compression
   StreamWaits waits_;
   BufferExchange buffers_;
   bool rebuilt_ = false;
@@ -144,6 +145,7 @@ class GradientReducer {
   std::vector<bool> used_;                     // in any pass, also under accumulate()
   std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
   std::vector<Flight> flights_;
+  std::vector<std::shared_ptr<Exchange>> exchanges_;
   StepMessage message_;
   Exchanges others_;  // message and buffers
   std::optional<CollectiveError> error_;
@@ -151,7 +153,8 @@ class GradientReducer {
   std::uint64_t bytes_ = 0;
 
   // --- of the last step: the same on all members
-  double unit_ = 1;
+  double share_ = 1;  // sum_share()
+  double unit_ = 1;   // samples of a member at work, times that
   StepTally last_;
   std::uint64_t steps_ = 0;  // of this group
 };

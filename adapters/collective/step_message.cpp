@@ -3,6 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -44,8 +45,11 @@ bool StepMessage::used(std::size_t parameter) const {
 void BufferExchange::fill(int source) {
   source_ = source;
   if (buffers_.empty()) return;
+  const bool wide = std::ranges::any_of(
+      buffers_, [](const at::Tensor& buffer) { return buffer.scalar_type() == at::kDouble; });
   std::vector<at::Tensor> parts;
-  for (const auto& buffer : buffers_) parts.push_back(buffer.reshape({-1}).to(at::kFloat));
+  for (const auto& buffer : buffers_)
+    parts.push_back(buffer.reshape({-1}).to(wide ? at::kDouble : at::kFloat));
   flat_ = at::cat(parts);
 }
 

@@ -1,6 +1,7 @@
 #include "adapters/collective/torch_replica.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <utility>
@@ -38,19 +39,21 @@ void TorchReplica::broadcast_model(const StepGroup& group, int source) {
   Operations(process_group(group)).broadcast({"the model", flat_.memory()}, source);
 }
 
-// Through one all-reduce on all members, so that the bits are the same.
+// Through sums of all members, so that the bits are the same. The model changes once all are there.
 void TorchReplica::average_model(const StepGroup& group, const std::vector<bool>& averaged) {
   const at::NoGradGuard no_grad;
   const bool counts = averaged[static_cast<std::size_t>(group.rank())];
   const auto number = static_cast<double>(std::ranges::count(averaged, true));
+  std::vector<std::pair<at::Tensor, at::Tensor>> means;
   for (std::size_t i = 0; i < flat_.manifest().regions().size(); ++i) {
-    at::Tensor region = flat_.region(i);
+    const at::Tensor region = flat_.region(i);
     if (!region.is_floating_point()) continue;
-    if (!counts) region.zero_();
-    region.copy_(Operations(process_group(group))
-                     .allreduce({"the weights of those that trained apart", region},
-                                {.reduction = Reduction::sum, .postscale = 1 / number}));
+    const at::Tensor own = counts ? region : at::zeros_like(region);
+    means.emplace_back(region, Operations(process_group(group))
+                                   .allreduce({"the weights of those that trained apart", own},
+                                              {.reduction = Reduction::sum, .postscale = 1 / number}));
   }
+  for (const auto& [region, mean] : means) region.copy_(mean);
 }
 
 void TorchReplica::enter(const StepGroup& group, WaitWords waits) {

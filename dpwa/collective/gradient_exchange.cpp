@@ -55,6 +55,10 @@ GradientExchange::GradientExchange(const std::vector<TensorSpec>& parameters,
       bucket_of_(parameters.size()),
       offset_of_(parameters.size()),
       added_(parameters.size()) {
+  share_ = sum_share(group.size(), std::ranges::any_of(parameters, [](const TensorSpec& each) {
+                       return each.dtype == DType::float16;
+                     }));
+  unit_ = share_;
   for (auto& planned : plan_buckets(parameters, bucket_bytes)) {
     Bucket bucket;
     for (const std::size_t parameter : planned) {
@@ -78,7 +82,7 @@ std::shared_ptr<std::byte> GradientExchange::place(std::size_t parameter) const 
 
 void GradientExchange::begin(double samples) {
   const int at_work = group_.size() - last_.joined;
-  if (at_work > 0 && last_.samples > 0) unit_ = last_.samples / at_work;
+  if (at_work > 0 && last_.samples > 0) unit_ = last_.samples / at_work * share_;
   begun_ = true;
   samples_ = samples;
   sent_ = 0;

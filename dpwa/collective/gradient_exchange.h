@@ -75,7 +75,8 @@ class GradientExchange {
   std::vector<std::size_t> offset_of_;  // in its bucket
   std::uint64_t steps_ = 0;
   StepTally last_;   // of the last step that has ended well
-  double unit_ = 1;  // samples of a member that was at work in it, on the average
+  double share_ = 1;  // sum_share()
+  double unit_ = 1;   // samples of a member that was at work in it, on the average, times that
   // --- of the step under way
   double samples_ = 0;
   bool begun_ = false;

@@ -8,6 +8,7 @@
 #include "dpwa/collective/bytes_group.h"
 #include "dpwa/rules/compared_steps.h"
 #include "dpwa/rules/second_pass.h"
+#include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::collective {
 namespace {
@@ -104,20 +105,23 @@ void HostReplica::broadcast_model(const StepGroup& group, int source) {
   broadcast(group, "the model", "uint8 [" + std::to_string(memory_.size()) + "]", memory_, source);
 }
 
-// Through sums of all members, so that the bits are the same.
+// Through sums of all members, so that the bits are the same. The model changes once all are there.
 void HostReplica::average_model(const StepGroup& group, const std::vector<bool>& averaged) {
   const bool counts = averaged[static_cast<std::size_t>(group.rank())];
   const auto number = static_cast<double>(std::ranges::count(averaged, true));
   const BytesGroup& members = bytes_group(group);
+  std::vector<std::pair<std::span<std::byte>, AlignedBuffer>> means;
   for (const Region& region : manifest_.regions()) {
     if (!is_floating_point(region.dtype)) continue;
     const auto memory = memory_.subspan(region.offset, region.bytes);
-    if (!counts) std::ranges::fill(memory, std::byte{0});
-    if (auto failure = members.wait(members.begin_sum(memory, region.dtype),
+    AlignedBuffer& mean = means.emplace_back(memory, AlignedBuffer(region.bytes)).second;
+    if (counts) std::ranges::copy(memory, mean.bytes().begin());
+    if (auto failure = members.wait(members.begin_sum(mean.bytes(), region.dtype),
                                     "averaging the weights of those that trained apart"))
       throw CollectiveError(*failure);
-    scale(region.dtype, memory, 1 / number);
+    scale(region.dtype, mean.bytes(), 1 / number);
   }
+  for (const auto& [memory, mean] : means) std::ranges::copy(mean.bytes(), memory.begin());
 }
 
 void HostReplica::enter(const StepGroup& group, WaitWords waits) {
@@ -125,6 +129,7 @@ void HostReplica::enter(const StepGroup& group, WaitWords waits) {
   exchange_ =
       std::make_unique<GradientExchange>(parameters_, bytes_group(group), config_.bucket_bytes);
   used_.assign(parameters_.size(), false);
+  note_ = 0;
   ++groups_;
   const MutexLock lock(mutex_);
   group_ = &bytes_group(group);

@@ -26,7 +26,11 @@ class StepRecord {
   StepReport& report() { return report_; }
   StepReport end_step(double clock);
 
-  void enter_group() { notes_.clear(); }
+  // All of it have one model.
+  void enter_group() {
+    notes_.clear();
+    uneven_ = false;
+  }
   // An exchange has ended, whether it counts or not.
   void exchanged(const StepResult& result);
   // Whether one has ended well, and so has written the mean over this node's own gradients: where

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -45,6 +46,12 @@ void write_step(std::span<double> words, std::size_t rank, std::size_t ranks, co
 StepTally tally_of(std::span<const double> words, std::size_t ranks);
 inline bool is_used(std::span<const double> words, std::size_t ranks, std::size_t parameter) {
   return words[step_words(ranks, parameter)] != 0;
+}
+
+// What the weights of gradients are divided by before they are summed. In float16 a sum may overflow
+// where the mean is far from it; a power of two rounds nothing.
+constexpr double sum_share(int members, bool has_float16) {
+  return has_float16 ? std::bit_ceil(static_cast<unsigned>(members)) : 1;
 }
 
 // How an exchange of gradients has ended at one member.

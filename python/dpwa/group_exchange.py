@@ -171,7 +171,10 @@ class GradientSums:
         self._came: set[int] = set()
         self._added: set[int] = set()
         self._sent = 0
-        self.samples, self.unit = 0.0, 1.0  # unit: samples of a rank at work in the step before, on the average
+        # In float16 a sum may overflow where the mean is far from it; a power of two rounds nothing.
+        has_halves = any(kind == "float16" for kind, _ in kinds)
+        self._share = float(1 << (ranks.size - 1).bit_length()) if has_halves else 1.0
+        self.samples, self.unit = 0.0, self._share
 
     def _add_bucket(self, indices: list[int], parameters: Sequence[torch.Tensor]) -> None:
         import torch
@@ -185,6 +188,10 @@ class GradientSums:
     @property
     def weight(self) -> float:
         return self.samples / self.unit
+
+    def set_unit(self, samples: float) -> None:
+        """Of a rank at work in the step before, on the average."""
+        self.unit = samples * self._share
 
     def begin(self, samples: float) -> None:
         self.has_begun, self.samples, self._sent = True, samples, 0

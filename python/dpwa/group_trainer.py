@@ -275,7 +275,7 @@ class GroupTrainer:
         if tally.at_work:
             self._last_at_work, self._uneven = tally.at_work[0], self._uneven or bool(tally.joined)
             if tally.samples > 0:
-                sums.unit = tally.samples / len(tally.at_work)
+                sums.set_unit(tally.samples / len(tally.at_work))
         counts = Counter(one for one in tally.checksums if one is not None)
         if len(counts) > 1:
             usual = counts.most_common(1)[0][0]

@@ -73,7 +73,8 @@ void ProcessGroup::leave(std::chrono::milliseconds limit) noexcept {
   try {
     c10d::BarrierOptions options;
     options.timeout = limit;
-    connection_.group->barrier(options)->wait();
+    // A limit of a wait would be that of the operation for engines that have one.
+    connection_.group->barrier(options)->wait(ends_waits() ? limit : kNoTimeout);
     connection_.group->shutdown();
     aborted_ = true;
   } catch (const std::exception&) {

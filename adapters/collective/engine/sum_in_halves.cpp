@@ -63,14 +63,16 @@ void sum_in_halves(const ProcessGroup& group, at::Tensor& flat, Compression comp
   const std::int64_t size = group.size();
   const std::int64_t count = flat.numel();
   const std::int64_t part = (count + size - 1) / size;
-  const auto length = [&](std::int64_t row) {
-    return std::clamp<std::int64_t>(count - row * part, 0, part);
+  const auto part_of = [&](std::int64_t row) {  // of few elements, the last rows have none
+    const std::int64_t from = std::min(row * part, count);
+    return flat.narrow(0, from, std::min(part, count - from));
   };
   const auto halves = at::zeros({size, part + 1}, flat.options().dtype(type_of(compression)));
   const int own_exponent = exponent_for(flat, compression);
   if (own_exponent != 0) flat.mul_(power_of_two(-own_exponent));
   for (std::int64_t row = 0; row < size; ++row) {
-    halves.select(0, row).narrow(0, 0, length(row)).copy_(flat.narrow(0, row * part, length(row)));
+    const at::Tensor own = part_of(row);
+    halves.select(0, row).narrow(0, 0, own.numel()).copy_(own);
   }
   halves.select(1, part).fill_(own_exponent);
 
@@ -89,9 +91,8 @@ void sum_in_halves(const ProcessGroup& group, at::Tensor& flat, Compression comp
   gather_equal(group, bytes_of(halves), bytes_of(own));
   for (std::int64_t row = 0; row < size; ++row) {
     const auto from = halves.select(0, row);
-    flat.narrow(0, row * part, length(row))
-        .copy_(from.narrow(0, 0, length(row)))
-        .mul_(power_of_two(exponent_of(from)));
+    at::Tensor all = part_of(row);
+    all.copy_(from.narrow(0, 0, all.numel())).mul_(power_of_two(exponent_of(from)));
   }
 }
 

@@ -244,6 +244,36 @@ TEST_CASE("BatchNorm statistics are those of the first rank, or the mean") {
   }
 }
 
+TEST_CASE("float64 buffers keep their digits, and float16 gradients whose mean is finite stay so") {
+  struct Mixed : torch::nn::Module {
+    explicit Mixed(std::uint64_t /*seed*/) {
+      weight = register_parameter("weight", torch::zeros({4}, torch::kHalf));
+      time = register_buffer("time", torch::zeros({1}, torch::kDouble));
+      scale = register_buffer("scale", torch::ones({1}, torch::kHalf));
+    }
+    Tensor weight, time, scale;
+  };
+  constexpr double now = 1.7e9 + 0.25;
+  auto models = models_of<Mixed>(3, 5);
+  run(3, [&](int rank, const Config& config) {
+    Mixed& model = *models[static_cast<std::size_t>(rank)];
+    torch::optim::SGD optimizer(model.parameters(), 1e-3);
+    const auto adapter = make_adapter(config, model);
+    adapter->start();
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      if (rank == 0) model.time.fill_(now);
+      (model.weight * 40000).sum().backward();  // the sum of all is beyond float16
+      adapter->step(optimizer, {});
+    }
+    adapter->finish();
+  });
+  for (const auto& model : models) {
+    CHECK(model->time.item<double>() == now);
+    CHECK((model->weight.to(torch::kFloat) + 80).abs().max().item<double>() < 0.2);
+  }
+}
+
 TEST_CASE("a node whose checkpoint is behind takes over weights, optimizer and clock") {
   auto models = models_of<Net>(2, 5);
   models[1] = std::make_shared<Net>(6);

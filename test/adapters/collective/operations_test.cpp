@@ -145,6 +145,11 @@ TEST_CASE("compressed allreduce: sums in float32, the same bits on every rank") 
             (compression == Compression::fp16 ? 1e-3 : 8e-3));
       const auto of_all = rank.operations.allgather({"g", mean.reshape({1, 1000})});
       for (int k = 0; k < size; ++k) CHECK(at::equal(of_all[k], mean));
+      for (const std::int64_t few : {0, 1, 2, 4, 7}) {  // some ranks have no part of them
+        const auto ones = at::ones({few});
+        const auto all = rank.operations.allreduce({"f", ones}, reduce(Reduction::sum, compression));
+        CHECK(at::equal(all, ones * size));
+      }
     });
   }
 }

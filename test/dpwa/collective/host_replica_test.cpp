@@ -213,4 +213,32 @@ TEST_CASE("the mean of models that were trained apart has the same bits on all n
   CHECK(found == std::array<float, 3>{1, 1, 1});
 }
 
+TEST_CASE("a mean of models that fails leaves each as it was") {
+  const test::MeetingMembers members(2);
+  test::at_once(2, [&](std::size_t rank) {
+    Node node({1.F, 1.F});
+    node.model.value(0) = static_cast<float>(rank) + 1;
+    const auto group = group_of(members, rank);
+    if (rank == 1) return group->abort();
+    CHECK_THROWS_AS(node.replica.average_model(*group, {false, true}), CollectiveError);
+    CHECK(node.model.value(0) == 1.F);
+  });
+}
+
+TEST_CASE("what a node tells of a next group ends with its group") {
+  const test::MeetingMembers first(1), next(1);
+  Node node({1.F, 1.F});
+  auto group = group_of(first, 0);
+  node.replica.enter(*group, {});
+  node.replica.set_note(7);
+  node.program.backward();
+  CHECK(node.replica.exchange().tally->notes.front() == 7);
+  node.replica.drop();
+  group = group_of(next, 0);
+  node.replica.enter(*group, {});
+  node.program.backward();
+  CHECK(node.replica.exchange().tally->notes.front() == 0);
+  node.replica.drop();
+}
+
 }  // namespace dpwa::collective

@@ -76,6 +76,9 @@ TEST_CASE("the rank that worked last counts at the end where some ran out of dat
   tally.first_at_work = -1;
   steps.take(tally);
   CHECK(steps.last_at_work() == 1);
+  steps.enter_group();  // with other ranks, of which all have one model
+  steps.take(tally);
+  CHECK_FALSE(steps.last_at_work());
 }
 
 TEST_CASE("nodes enter the next group once all have told that it has formed") {
