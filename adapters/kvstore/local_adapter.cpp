@@ -65,20 +65,24 @@ void LocalKvstoreAdapter::make_stores(const torch::optim::Optimizer& optimizer,
 }
 
 bool LocalKvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimizer) {
-  if (!in_store() || stores_.size() != optimizer.param_groups().size()) return true;
+  if (!in_store() || stores_.empty()) return true;
   try {
+    const auto options = kvstore::options_of(optimizer);
     const auto group_of = groups_of(optimizer);
     std::vector<SavedStates> states;
     for (LocalStore& store : stores_) states.push_back(store.states());
     for (const auto& [name, parameter] : trained_) {
       const auto group = group_of.find(parameter.unsafeGetTensorImpl());
       if (group == group_of.end() || parameter.numel() == 0) continue;
-      const SavedStates& saved = states[group->second];
       const auto is_own = [&](const SavedRange& range) { return range.key == Key(name); };
-      if (std::ranges::none_of(saved.ranges, is_own)) continue;  // no update so far
+      const auto saved = std::ranges::find_if(states, [&](const SavedStates& each) {
+        return std::ranges::any_of(each.ranges, is_own);
+      });
+      // No update so far, or by another kind of optimizer.
+      if (saved == states.end() || saved->options.kind != options[group->second].kind) continue;
       const SavedRange all = whole(name, parameter, {});
-      give_state(optimizer, parameter, saved.options,
-                 state_of_range(saved, name, all.dtype, all.elements));
+      give_state(optimizer, parameter, saved->options,
+                 state_of_range(*saved, name, all.dtype, all.elements));
     }
     return true;
   } catch (const KVStoreError& error) {
@@ -89,17 +93,16 @@ bool LocalKvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimize
   }
 }
 
-// The program may have written the model's weights: then new stores begin with these, and with the
-// optimizer's state.
+// The program may have written the model's weights, or have another number of groups: then new
+// stores begin with these, and with the optimizer's state.
 void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   const auto options = kvstore::options_of(optimizer);
   const auto group_of = groups_of(optimizer);
-  if (written_.first()) {
+  if (written_.first() || stores_.size() != options.size()) {
     take_optimizer_state(optimizer);
-    stores_.clear();
+    make_stores(optimizer, options);
   }
-  if (stores_.size() != options.size()) make_stores(optimizer, options);
   for (std::size_t group = 0; group < options.size(); ++group)
     stores_[group].set_optimizer(options[group]);
   for (const auto& [name, parameter] : trained_) {

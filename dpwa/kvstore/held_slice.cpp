@@ -31,8 +31,8 @@ std::uint64_t HeldSlice::first_round(const WorkerEntry& worker) const {
   return first;
 }
 
-// A worker that has pushed nothing begins where the others are: with the open round, or with the
-// step of the slowest worker.
+// A worker that comes, or comes back, begins where the others are: with the open round, or with the
+// step of the slowest other worker.
 std::uint64_t HeldSlice::step_for(const Epoch& epoch, const std::string& worker,
                                   bool merged) const {
   const WorkerEntry* const self = epoch.worker(worker);
@@ -40,7 +40,7 @@ std::uint64_t HeldSlice::step_for(const Epoch& epoch, const std::string& worker,
   if (merged) return std::max(progress(*self, merged), first_round(*self));
   std::uint64_t lowest = unbounded_staleness;
   for (const WorkerEntry& each : epoch.workers) {
-    const std::uint64_t next = next_of(clocks, each.id);
+    const std::uint64_t next = each.id == self->id ? 0 : next_of(clocks, each.id);
     if (next > 0) lowest = std::min(lowest, next);
   }
   const std::uint64_t own = std::max(self->first_step, next_of(clocks, self->id));

@@ -83,6 +83,7 @@ class ShardEngine {
   void passed_snapshot(const MemberId& worker, std::uint32_t number);
   std::uint32_t snapshot() const { return cut_.number(); }
   bool all_past_snapshot() const { return cut_.all_past(epoch_); }
+  bool is_snapshot_torn() const { return rules_.merged && cut_.is_torn(); }
   // All pushes of this worker whose steps began in earlier epochs have been sent.
   void passed_epoch(const MemberId& worker, std::uint64_t number);
   struct Captured {

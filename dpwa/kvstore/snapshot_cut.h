@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "dpwa/base/invariant.h"
 #include "dpwa/kvstore/epoch.h"
@@ -31,9 +32,15 @@ class SnapshotCut {
   bool has_passed(const MemberId& worker, std::uint32_t number) const;
   // All workers are past the last snapshot.
   bool all_past(const Epoch& epoch) const;
+  // A worker was lost that was not past the last snapshot. It may have pushed some slices of the
+  // step with which the snapshot begins, and not the others: with merged pushes the rounds of that
+  // step then lie on both sides of the cut.
+  bool is_torn() const { return number_ > 0 && torn_ == number_; }
 
  private:
   std::uint32_t number_ = 0;
+  std::uint32_t torn_ = 0;
+  std::vector<WorkerEntry> workers_;  // of the last epoch
   std::map<MemberId, std::uint32_t> passed_;
 };
 

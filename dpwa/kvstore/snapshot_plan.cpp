@@ -77,6 +77,11 @@ std::optional<SnapshotPlan::Wish> SnapshotPlan::collect() {
   const std::uint32_t number = engine_.shard().snapshot();
   captured_.erase(captured_.begin(), captured_.lower_bound(number));
   if (number <= written_ || number <= epoch.from.number) return std::nullopt;
+  if (engine_.shard().is_snapshot_torn()) {  // the next one begins by the schedule
+    written_ = number;
+    engine_.snapshot_over(number, /*stored=*/false);
+    return std::nullopt;
+  }
   if (!engine_.shard().all_past_snapshot()) return std::nullopt;
   if (!SnapshotSchedule::all_up(epoch) || captured_[number].size() != engine_.shard().primaries())
     return std::nullopt;

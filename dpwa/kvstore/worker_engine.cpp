@@ -20,7 +20,10 @@ constexpr Duration shown_wait = std::chrono::milliseconds(100);
 
 WorkerEngine::WorkerEngine(const WorkerOptions& options, const MemberId& self,
                            const std::vector<std::string>& servers)
-    : options_(options), epochs_(self, servers, options.resend), queues_(servers.size()) {}
+    : options_(options),
+      epochs_(self, servers, options.resend),
+      next_tag_(options.first_tag),
+      queues_(servers.size()) {}
 
 void WorkerEngine::join() {
   joins_ = true;
@@ -317,6 +320,8 @@ void WorkerEngine::tick(TimePoint now) {
 void WorkerEngine::receive(const MemberId& from, std::uint64_t tag, Message message,
                            TimePoint now) {
   if (over_) return;
+  // Frames have the low 32 bits of a tag. The request is the latest one with these.
+  tag = next_tag_ - static_cast<std::uint32_t>(next_tag_ - tag);
   std::visit(
       [&](auto& content) {
         using Content = std::decay_t<decltype(content)>;

@@ -45,6 +45,7 @@ struct WorkerOptions {
   // With own_steps: a step of the program is over when no push of it has been under way for so
   // long.
   Duration step_pause = std::chrono::seconds(2);
+  std::uint64_t first_tag = 1;  // of its requests
 };
 
 // The requests of one worker to the servers: in which order they leave, what is kept until it is
@@ -275,7 +276,7 @@ class WorkerEngine {
   };
   std::optional<Begun> step_;
   std::optional<TimePoint> pushed_;  // when a push was under way last; none: since the last tick
-  std::uint64_t next_tag_ = 1;
+  std::uint64_t next_tag_;
   Requests requests_;
   std::set<std::uint64_t> sent_;      // those in this state
   std::deque<std::uint64_t> pushes_;  // by tag; those in front may be over: see first_push()

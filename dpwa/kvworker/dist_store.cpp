@@ -62,7 +62,11 @@ DistStore::DistStore(const Config& config)
 
 // The others need not find out that it is gone.
 DistStore::~DistStore() {
-  client_->leave(SteadyClock::now() + leave_limit);
+  leave();
+}
+
+void DistStore::leave() {
+  if (!std::exchange(left_, true)) client_->leave(SteadyClock::now() + leave_limit);
 }
 
 void DistStore::reload_security() {
@@ -168,16 +172,19 @@ PushMemory::Taken DistStore::memory_for(const Pushed& value) {
 DistStore::Pushes DistStore::begin_push(const std::vector<Pushed>& values, int priority,
                                         bool want_values) {
   check_takes_part();
-  note_step(values);
-  Pushes pushes;
-  for (const Pushed& each : values) {
-    const Key& key = each.key;
-    Value& value = values_.at(key);
+  for (const Pushed& each : values) {  // what throws, before anything leaves
+    Value& value = values_.at(each.key);
     reap(value);
     while (value.pushes.size() >= most_pushes_under_way) {
       finish(value.pushes.front());
       reap(value);
     }
+  }
+  note_step(values);
+  Pushes pushes;
+  for (const Pushed& each : values) {
+    const Key& key = each.key;
+    Value& value = values_.at(key);
     auto push = std::make_shared<PushUnderWay>();
     push->key = key;
     push->step = value.next_step++;

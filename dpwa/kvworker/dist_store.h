@@ -75,6 +75,8 @@ class DistStore {
   explicit DistStore(const Config& config);
   ~DistStore();
 
+  // Tells the servers that this worker leaves, once. No call but the destructor comes after it.
+  void leave();
   // Ends the wait of a call, which throws KVStoreError, as does every later one. Any thread.
   void break_off() { broken_off_ = true; }
 
@@ -161,6 +163,7 @@ class DistStore {
   mutable int rank_ = 0;  // the last known one
   std::vector<kvclient::Ticket> abandoned_;
   std::atomic<bool> broken_off_ = false;
+  bool left_ = false;
   std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
   // After client_ was made:
   std::optional<WaitLog> wait_log_;

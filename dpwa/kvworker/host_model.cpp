@@ -43,6 +43,7 @@ HostModel::HostModel(const Manifest& manifest, std::span<std::byte> memory,
   gradients_.resize(this->trained().size());
   made_.resize(gradients_.size());
   sent_.resize(gradients_.size());
+  frozen_.resize(gradients_.size());
 }
 
 std::vector<std::byte> HostModel::flattened(const Buffers& buffers) const {

@@ -22,6 +22,8 @@ class HostModel final : public WorkerModel {
 
   // A gradient, dense in the order of its shape, until the end of the step; null: there is none.
   void set_gradient(std::size_t trained, std::byte* gradient);
+  // By trained parameter, from now on: those that the program does not train for a while.
+  void set_frozen(std::vector<bool> frozen) { frozen_ = std::move(frozen); }
   // What an exchange has made of the gradients.
   struct Changes {
     bool are_means = false;
@@ -39,7 +41,7 @@ class HostModel final : public WorkerModel {
   Lent change(std::size_t index) override;
   void remember() override;
   void write(std::size_t index, const Slices& slices) override;
-  bool is_frozen(std::size_t) const override { return false; }
+  bool is_frozen(std::size_t trained) const override { return frozen_[trained]; }
   bool has_gradient(std::size_t trained) const override { return gradients_[trained] != nullptr; }
   Lent gradient(std::size_t trained) override;
   Came copy_gradient(std::size_t trained, std::span<std::byte> to) override;
@@ -66,6 +68,7 @@ class HostModel final : public WorkerModel {
   std::vector<std::byte*> gradients_;           // by trained parameter; null
   std::vector<std::vector<std::byte>> made_;    // by trained parameter
   std::vector<bool> sent_;                      // by trained parameter
+  std::vector<bool> frozen_;                    // by trained parameter
   Changes changes_;
 };
 

@@ -15,6 +15,8 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t cache_line = 64;
 constexpr std::uint64_t version_of_init = 1;  // SliceState::version before the first update
+// Keys without a push that a step looks at: a look costs a message, and a frozen model has many.
+constexpr std::size_t refreshed_at_once = 8;
 
 std::size_t in_cache_lines(std::size_t bytes) {
   return (bytes + cache_line - 1) / cache_line * cache_line;
@@ -125,10 +127,21 @@ void StepExchange::send_copied(bool all) {
 
 void StepExchange::pull_pushed(std::uint64_t step) {
   send_copied(/*all=*/true);
-  if (values_ == Values::with_push) return;
+  if (values_ == Values::with_push) return refresh_in_turn();
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].push)
       entries_[i].pull = session_.client().pull(entries_[i].name, step + 1, priority(i));
+  }
+}
+
+void StepExchange::refresh_in_turn() {
+  std::size_t asked = 0;
+  for (std::size_t i = 0; i < entries_.size() && asked < refreshed_at_once; ++i) {
+    refreshed_ = (refreshed_ + 1) % entries_.size();
+    Entry& entry = entries_[refreshed_];
+    if (entry.push) continue;
+    entry.pull = session_.client().pull(entry.name, 0, priority(refreshed_), entry.version);
+    ++asked;
   }
 }
 
@@ -192,7 +205,7 @@ ExchangeReport StepExchange::finish(const Write& write) {
   for (std::size_t i = 0; i < entries_.size() && !report.stopped; ++i) {
     Entry& entry = entries_[i];
     if (!entry.push && !entry.pull) continue;
-    bool came = false;
+    bool came = !entry.push;  // a pull alone has its value, unless that is the known one
     // The push first: values may be written to the memory that it lends.
     if (entry.push) {
       came = take(*entry.push, i, report, values_ == Values::with_push ? &write : nullptr);

@@ -66,7 +66,8 @@ class StepExchange {
     return entries_[index].push.has_value() || entries_[index].copying;
   }
 
-  // Asks for the values of what was pushed in this step.
+  // Asks for the values of what was pushed in this step; with_push, where they come by themselves,
+  // for those of some other keys in turn: other workers may push what this one does not.
   void pull_pushed(std::uint64_t step);
   // Asks for the values of all keys, as they are.
   void pull_all();
@@ -110,6 +111,7 @@ class StepExchange {
     kvclient::PushTerms terms;
   };
   void stage();
+  void refresh_in_turn();
   void send(std::size_t index, kvclient::PushTerms terms);
   // The pushes whose copies are complete; or all, after a wait for them.
   void send_copied(bool all);
@@ -123,6 +125,7 @@ class StepExchange {
   std::vector<Entry> entries_;
   AlignedBuffer staging_;
   std::deque<Copied> copying_;  // in the order of the pushes
+  std::size_t refreshed_ = 0;   // the key that was asked for last in turn
 };
 
 }  // namespace dpwa::kvstore

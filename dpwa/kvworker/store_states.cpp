@@ -64,8 +64,12 @@ bool StoreStates::fetch_into(WorkerOptimizer& optimizer, const OptimizerTerms& t
     const Bytes* form = terms.of(i);
     if (form == nullptr) continue;
     const auto own = decode_options(*form);
-    const bool same = states[i] && states[i]->options.kind == own->kind;
-    optimizer.give(i, same ? states[i]->options : *own, same ? states[i]->state : OptimizerState());
+    if (states[i] && states[i]->options.kind == own->kind) {
+      optimizer.give(i, states[i]->options, states[i]->state);
+    } else {
+      const KeyShape shape = shape_of(model_.trained()[i]);  // the servers have not updated it
+      optimizer.give(i, *own, OptimizerState(*own, shape.dtype, shape.elements));
+    }
   }
   return true;
 }

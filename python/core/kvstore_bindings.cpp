@@ -127,6 +127,10 @@ void add_kvstore(nb::module_& module) {
              for (const auto& [trained, place] : gradients)
                trainer.model().set_gradient(trained, reinterpret_cast<std::byte*>(place));
            })
+      .def("set_frozen",
+           [](KvstoreTrainer& trainer, std::vector<bool> frozen) {
+             trainer.model().set_frozen(std::move(frozen));
+           })
       .def("fired",
            [](KvstoreTrainer& trainer, std::size_t trained, std::uintptr_t place) {
              trainer.model().set_gradient(trained, reinterpret_cast<std::byte*>(place));

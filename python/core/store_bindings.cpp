@@ -76,7 +76,11 @@ class Store {
       throw std::logic_error("the store was closed, or one of its calls was interrupted");
     return *own_;
   }
-  void leave() { own_.reset(); }
+  // A handle of the program may keep the memory for longer.
+  void leave() {
+    if (own_ && !program_->has_given_up()) own_->leave();
+    own_.reset();
+  }
 
  private:
   const Config config_;

@@ -102,7 +102,7 @@ class StoreOptimizer:
 
         parameter = self._parameters[trained]
         keys = self._kept(parameter)
-        if not content or not keys:
+        if not content or not keys or (not steps and self._name != "Adagrad"):  # which has one from the beginning
             self._optimizer.state.pop(parameter, None)
             return
         wide = torch.float64 if parameter.dtype is torch.float64 else torch.float32
@@ -127,6 +127,7 @@ class TorchStoreGradients:
         self.average: BackwardAverage | None = None
         self._strided = torch.strided
         self._is_apart = is_apart
+        self._frozen = [False] * len(parameters)
         self._on_host: dict[int, torch.Tensor] = {}  # what the core reads of gradients that are on a device
         self._lent: list[Any] = [None] * len(parameters)  # what the core reads, by index
         self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
@@ -192,6 +193,10 @@ class TorchStoreGradients:
 
     def prepare(self, _: bool = False) -> None:
         """Before the core takes the gradients of a step."""
+        frozen = [not one.requires_grad for one in self._parameters]
+        if frozen != self._frozen:
+            self._core.set_frozen(frozen)
+            self._frozen = frozen
         self._core.set_gradients({index: self._place(index) for index in range(len(self._parameters))
                                   if index not in self._sent})  # fmt: skip
 

@@ -1,3 +1,6 @@
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -235,6 +238,57 @@ TEST_CASE("update: worker: of several optimizers none is given, and the others g
         parts.push_back(std::make_unique<torch::optim::SGD>(layer->parameters(), options));
     return adapter.step(*parts[steps++ % 2], backward(net, data));
   });
+}
+
+TEST_CASE("update: server: a parameter that was never updated has a new state in a checkpoint") {
+  const Data data = data_of(8);
+  auto kinds = optimizers();
+  kinds.emplace_back("adagrad", [](const std::vector<Tensor>& parameters) {
+    return std::make_unique<torch::optim::Adagrad>(
+        parameters, torch::optim::AdagradOptions(0.1).initial_accumulator_value(0.5));
+  });
+  for (const auto& [name, kind] : kinds) {
+    CAPTURE(name);
+    Net net(5);
+    const auto optimizer = make(kind, net);
+    run_nodes(store(1, 1, {}), [&](Participant& node) {
+      const auto adapter = make_adapter(node.config, net);
+      adapter->start();
+      CHECK(adapter->take_optimizer_state(*optimizer));
+      adapter->leave();
+    });
+    loss_of(net, data, 0, 8).backward();
+    CHECK_NOTHROW(optimizer->step());
+  }
+}
+
+TEST_CASE("local_update_cpu: the state of the optimizer outlives a new group of parameters") {
+  const Data data = data_of(160);
+  const auto trained = [&](bool in_store) {
+    Net net(5);
+    std::vector<Tensor> first = net.parameters();
+    std::vector<Tensor> later{first.back()};
+    first.pop_back();
+    torch::optim::Adam optimizer(first, torch::optim::AdamOptions(0.01));
+    Config config;
+    config.backend = Backend::kvstore;
+    config.kvstore.type = KvstoreType::local_update_cpu;
+    const auto adapter = in_store ? make_adapter(config, net) : nullptr;
+    if (adapter) adapter->start();
+    for (int step = 0; step < 10; ++step) {
+      if (step == 5) optimizer.add_param_group(torch::optim::OptimizerParamGroup(later));
+      for (Tensor& parameter : net.parameters()) parameter.mutable_grad().reset();
+      const Tensor loss = loss_of(net, data, row_of(step, worker_rows, 160), worker_rows);
+      loss.backward();
+      if (adapter) {
+        adapter->step(optimizer, loss);
+      } else {
+        optimizer.step();
+      }
+    }
+    return flat(net);
+  };
+  CHECK(relative_distance(trained(true), trained(false)) < 1e-6);
 }
 
 TEST_CASE("update: server: a checkpoint has the optimizer's state, and new servers get it") {

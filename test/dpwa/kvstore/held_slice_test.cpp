@@ -149,4 +149,13 @@ TEST_CASE("without merged pushes a worker that comes begins where the slowest on
   CHECK(held.begins.size() == 1);
 }
 
+TEST_CASE("without merged pushes a worker that comes back begins where the others are") {
+  HeldSlice held;
+  held.clocks = {{"w1", {w1, 100}}, {"w2", {w2, 4}}};
+  const Epoch epoch = epoch_of({{w1, 0, 3}, {w2, 0, 7}});
+  CHECK(held.step_for(epoch, "w2", false) == 100);
+  CHECK(held.step_for(epoch, "w1", false) == 100);  // its own is the later one
+  CHECK(held.step_for(epoch_of({{w2, 0, 7}}), "w2", false) == 4);
+}
+
 }  // namespace dpwa::kvstore

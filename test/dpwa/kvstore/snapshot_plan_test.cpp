@@ -36,11 +36,12 @@ SliceId slice_of_s1(std::size_t servers, std::int64_t from = 1) {
 
 // Server s1, whose other server and whose worker are the test.
 struct Server {
-  explicit Server(std::size_t servers = 1) : servers(servers) {}
+  explicit Server(std::size_t servers = 1, KvstoreType type = KvstoreType::dist_async)
+      : servers(servers), engine(options(type), s1, names(servers), start) {}
 
-  static ServerEngineOptions options() {
+  static ServerEngineOptions options(KvstoreType type) {
     ServerEngineOptions options;
-    options.shard = rules_of(KvstoreType::dist_async);
+    options.shard = rules_of(type);
     options.snapshots = true;
     options.watch.silent_after = options.watch.hung_min = std::chrono::hours(1);
     return options;
@@ -112,7 +113,7 @@ struct Server {
   Beat other;  // of s2
   SliceId slice{Key(1), 0};
   std::uint64_t steps = 0;
-  ServerEngine engine{options(), s1, names(servers), start};
+  ServerEngine engine;
   SnapshotPlan plan{engine, seconds(10), 2, start};
 };
 
@@ -222,6 +223,22 @@ TEST_CASE("a part that could not be written is counted, and the next snapshot is
   CHECK_FALSE(server.plan.status(server.now).failing);
   CHECK(server.plan.status(server.now).failures == 1);
   CHECK(std::holds_alternative<SnapshotPlan::Complete>(server.tick(seconds(21)).at(0)));
+}
+
+TEST_CASE("a snapshot in whose first step a worker was lost is given up, with merged pushes") {
+  for (const bool merged : {true, false}) {
+    Server server(1, merged ? KvstoreType::dist_sync : KvstoreType::dist_async);
+    server.begin();
+    server.push();
+    CHECK(server.tick(seconds(60)).empty());
+    REQUIRE(server.engine.shard().snapshot() == 1);
+    const MemberId w2{"w2", 4};
+    server.install({.number = 6, .servers = {}, .workers = {{w1, 0}, {w2, 0}}});
+    server.install({.number = 7, .servers = {}, .workers = {{w1, 0}}});
+    server.pass();
+    CHECK(server.tick(seconds(61)).size() == (merged ? 0 : 1));
+    if (merged) CHECK(server.write(seconds(130)).id.number == 2);
+  }
 }
 
 TEST_CASE("a snapshot is not complete before the other server has its part") {

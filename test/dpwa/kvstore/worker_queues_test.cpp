@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <ctime>
 #include <string>
@@ -19,9 +20,10 @@ constexpr TimePoint start{};
 const MemberId w1{"w1", 3};
 const ValueSpec pair_of_floats{DType::float32, {2}};
 
-WorkerEngine worker_of(ServerState second, bool merged = true) {
+WorkerEngine worker_of(ServerState second, bool merged = true, std::uint64_t first_tag = 1) {
   WorkerOptions options;
   options.merged = merged;
+  options.first_tag = first_tag;
   WorkerEngine worker(options, w1, {"s1", "s2"});
   Epoch epoch;
   epoch.number = epoch.run = 5;
@@ -235,6 +237,22 @@ TEST_CASE("a request that reaches a server before the epoch does is sent again a
     REQUIRE(then.size() == 1);
     CHECK(std::holds_alternative<EpochNews>(then[0].message));
   }
+}
+
+TEST_CASE("requests are answered beyond the 32 bits that frames have of their numbers") {
+  WorkerEngine worker = worker_of(ServerState::up, true, (std::uint64_t{1} << 32) - 1);
+  for (const std::int64_t key : keys_of(0, 3)) worker.init(Key(key), pair_of_floats, {});
+  const auto sent = worker.take(start);
+  REQUIRE(sent.size() == 3);
+  for (const Outgoing& each : sent) {
+    const auto in_frame = static_cast<std::uint32_t>(each.tag);
+    const SliceId slice = std::get<Init>(each.message).slice;
+    worker.receive({"s1", 7}, in_frame, answer_to(slice, AnswerKind::created), start);
+  }
+  const auto created = [](const WorkerEngine::Event& event) {
+    return std::holds_alternative<WorkerEngine::Created>(event);
+  };
+  CHECK(std::ranges::count_if(worker.take_events(), created) == 3);
 }
 
 }  // namespace dpwa::kvstore
