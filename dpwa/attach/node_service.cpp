@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
@@ -193,7 +194,11 @@ json NodeService::answer(const json& request) {
     const StepAnswer made = answer(step);
     reply["report"] = made.report ? to_json(*made.report) : json(nullptr);
   } else if (wanted == "show") {
-    gossip_->show(request.at("name").get<std::string>(), number_in(request.at("value")));
+    try {
+      gossip_->show(request.at("name").get<std::string>(), number_in(request.at("value")));
+    } catch (const std::logic_error& refused) {  // a name; the run goes on
+      reply["error"] = refused.what();
+    }
   } else if (wanted == "finish") {
     at_any_time([&] { reply["finished"] = to_json(gossip_->finish()); });
     leave();
@@ -242,6 +247,8 @@ void NodeService::start(const json& resume, double waited) {
   Model model = *std::exchange(next_, std::nullopt);
   std::optional<GossipState> state;
   if (!resume.is_null()) state = resume_state_in(resume);
+  if (state && !(std::isfinite(state->clock) && state->clock >= 0))
+    throw std::runtime_error("resume: a clock that is no number from 0 on");
   std::shared_ptr<const Snapshot> continued;
   if (gossip_) {
     // The last trainer has died. Its memory may hold half a step, but its last snapshot is

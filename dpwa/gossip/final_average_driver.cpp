@@ -69,7 +69,7 @@ class FinalAverageDriver {
   }
   Over operator()(const FinalAverage::TakeBuffer&) {
     if (!own_) own_ = side_.node.local().store.latest();
-    auto buffer = side_.node.local().store.begin();
+    auto buffer = side_.node.local().store.try_begin();
     const bool done = buffer.has_value();
     if (done) buffers_.push_back(std::move(*buffer));
     average_.took_buffer(done, SteadyClock::now());

@@ -184,10 +184,11 @@ void Gossip::complete_publish() {
 }
 
 // What lands is compared with the snapshot of this step; with an earlier one where the program runs
-// ahead of its device, but not with one from before the last blend, which would count twice.
+// ahead of its device, or readers hold all buffers, but not with one from before the last blend,
+// which would count twice.
 bool Gossip::may_pull() {
   const bool published = pull_wanted_ && passes_->published() > *pull_wanted_;
-  const bool comparable = !passes_->under_way() || (published && passes_->is_up_to_date());
+  const bool comparable = passes_->is_up_to_date() && (!passes_->under_way() || published);
   return !fetching_ && comparable && parameters_.landing_is_free();
 }
 

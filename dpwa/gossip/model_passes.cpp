@@ -89,7 +89,7 @@ bool ModelPasses::complete() {
 bool ModelPasses::publish_now(const Progress& progress, TimePoint give_up) {
   while (SteadyClock::now() < give_up) {
     if (!copying_.empty() && parameters_.settled()) copying_.clear();
-    open();
+    if (copying_.empty() && !open_) open_ = store_.try_begin();
     if (open_) {
       const auto from = SteadyClock::now();
       parameters_.copy_out(open_->bytes());

@@ -8,12 +8,16 @@
 namespace dpwa {
 
 ParallelPass::ParallelPass(unsigned threads) {
-  for (unsigned i = 1; i < threads; ++i) {
-    helpers_.push_back(start_background_thread([this] { help(); }));
+  try {
+    for (unsigned i = 1; i < threads; ++i)
+      helpers_.push_back(start_background_thread([this] { help(); }));
+  } catch (...) {  // the system has no more threads
+    end();
+    throw;
   }
 }
 
-ParallelPass::~ParallelPass() {
+void ParallelPass::end() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;

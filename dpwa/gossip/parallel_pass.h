@@ -21,8 +21,8 @@ class ParallelPass {
   static constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
 
   // `threads`: the caller's included; 1 (or 0) starts none.
-  explicit ParallelPass(unsigned threads);
-  ~ParallelPass();
+  explicit ParallelPass(unsigned threads);  // throws where the system has no more threads
+  ~ParallelPass() { end(); }
   ParallelPass(const ParallelPass&) = delete;
   ParallelPass& operator=(const ParallelPass&) = delete;
 
@@ -47,6 +47,7 @@ class ParallelPass {
     void (*call)(const void* pass, ByteRange piece) = nullptr;
   };
 
+  void end();
   void share(const Job& job);
   void help();
   void work() noexcept;

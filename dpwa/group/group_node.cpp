@@ -110,7 +110,7 @@ class GroupNode::Parts final : public LinkEvents {
       timer_.cancel();
       for (const auto& [name, link] : links_) link->stop();
     });
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   // With the engine, by any thread. What follows goes out from the I/O thread.

@@ -205,8 +205,9 @@ void GroupEngine::begin_again_where_all_are_new(TimePoint now) {
 void GroupEngine::tick(TimePoint now) {
   const Duration stood_still = silence_.look(now);
   for (auto& [name, peer] : peers_) {
-    if (peer.heard != TimePoint{}) peer.heard += stood_still;
-    if (peer.beat != TimePoint{}) peer.beat += stood_still;
+    // What has come since is of now already.
+    if (peer.heard != TimePoint{}) peer.heard = std::min(now, peer.heard + stood_still);
+    if (peer.beat != TimePoint{}) peer.beat = std::min(now, peer.beat + stood_still);
   }
   judge(now);
   begin_again_where_all_are_new(now);

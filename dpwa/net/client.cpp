@@ -264,6 +264,8 @@ void Client::peer_called(const std::string& name, std::uint64_t incarnation) {
   thread_.check();
   engine_.called(name, incarnation);
   if (!engine_.table().find(name)) return;
+  if (callers_.size() > local_.members->size())
+    std::erase_if(callers_, [this](const auto& each) { return !engine_.table().find(each.first); });
   std::uint64_t& known = callers_[name];
   if (std::exchange(known, incarnation) == incarnation) return;
   const MutexLock lock(mutex_);

@@ -185,7 +185,8 @@ asio::awaitable<PullResult> PeerChannel::ask(PullRequest request) {
     if ((capabilities_ & wire::capability(asked.codec)) == 0) asked.codec = Codec::raw;
     if (!keeps_ledger()) asked.taken.reset();
     std::vector<std::byte> encoded;
-    if (has_news()) encoded = begin_news();
+    // A peer that leaves those of before unanswered gets no others.
+    if (has_news() && !requests_.waits_for(news_)) encoded = begin_news();
     wire::TypeSet answers = ReplyReader::answers();
     if (may_map) answers.add(MessageType::mapped);
     const std::uint32_t request_id = requests_.begin(answers);

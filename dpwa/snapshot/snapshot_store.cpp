@@ -67,11 +67,14 @@ SnapshotStore::SnapshotStore(std::size_t bytes, std::size_t chunk_bytes,
 SnapshotStore::~SnapshotStore() = default;
 
 std::optional<SnapshotStore::Writer> SnapshotStore::begin() {
+  auto writer = try_begin();
+  if (!writer) skipped_.fetch_add(1, std::memory_order_relaxed);
+  return writer;
+}
+
+std::optional<SnapshotStore::Writer> SnapshotStore::try_begin() {
   auto snapshot = pool_->take();
-  if (snapshot == nullptr) {
-    skipped_.fetch_add(1, std::memory_order_relaxed);
-    return std::nullopt;
-  }
+  if (snapshot == nullptr) return std::nullopt;
   if (MemoryFile* file = snapshot->buffer_.file()) file->begin_write();
   auto give_back = [pool = pool_](Snapshot* returned) {
     pool->add(std::unique_ptr<Snapshot>(returned));

@@ -67,7 +67,8 @@ class SnapshotStore {
     std::shared_ptr<Snapshot> snapshot_;
   };
 
-  std::optional<Writer> begin();
+  std::optional<Writer> begin();      // of a step
+  std::optional<Writer> try_begin();  // by one who tries again, which is no skipped publish
   void publish(Writer writer, const Progress& progress);  // swaps the filled buffer in
 
   std::shared_ptr<const Snapshot> latest() const;  // null before the first publish

@@ -138,6 +138,34 @@ TEST_CASE("a late pull is blended before its step's publish, which holds the res
   }
 }
 
+TEST_CASE("while readers hold all buffers, no pull is compared with a model from before a blend") {
+  VectorCluster cluster(2, 100, wait_for_pulls);
+  cluster.start();
+  VectorNode& node = cluster.at(0);
+  SnapshotStore& store = node.gossip().node().local().store;
+  for (float& value : cluster.at(1).values()) value = 8.0F;
+  const auto steps = [&](int count) {
+    int blends = 0;
+    for (int step = 0; step < count; ++step) {
+      cluster.at(1).gossip().publish([] { return 1.0; });
+      blends += step_of(node).outcome == Outcome::mixed ? 1 : 0;
+    }
+    return blends;
+  };
+  node.gossip().publish([] { return 1.0; });
+  auto one = store.latest();
+  node.gossip().publish([] { return 1.0; });
+  auto other = store.latest();
+  node.gossip().publish([] { return 1.0; });
+  CHECK(steps(5) == 1);
+  CHECK(node.values()[0] == 4.0F);
+  one.reset();
+  other.reset();
+  CHECK(steps(5) >= 4);
+  CHECK(node.values()[0] > 7.5F);
+  CHECK(node.values()[0] <= 8.0F);
+}
+
 TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of a blend") {
   VectorCluster cluster(2, 100, wait_for_pulls);
   cluster.start();

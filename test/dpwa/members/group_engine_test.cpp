@@ -307,4 +307,14 @@ TEST_CASE("time in which a process stood still is nobody's silence") {
   CHECK_FALSE(group["a"].views().suspects(group["b"].views().self()));
 }
 
+TEST_CASE("what is heard before a process knows that it stood still is of that moment") {
+  Group group({"a", "b"});
+  REQUIRE(group.comes(3s, [&] { return group.members("a").size() == 2; }));
+  group["a"].set_waiting(true, group.now());
+  const TimePoint woken = group.now() + 1min;
+  group["a"].receive(group["b"].views().self(), Beat{}, woken);
+  group["a"].tick(woken);
+  CHECK(group["a"].peers().at("b").heard == woken);
+}
+
 }  // namespace dpwa::members
