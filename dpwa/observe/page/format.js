@@ -23,6 +23,9 @@ function fill(made, attributes, children) {
 
 const isNumber = value => typeof value === "number" && Number.isFinite(value);
 
+// The texts of a list from the network; none where it is no list.
+export const texts = value => Array.isArray(value) ? value.filter(each => typeof each === "string") : [];
+
 export function number(value, decimals = 1) {
   if (!isNumber(value)) return "–";
   return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });

@@ -1,6 +1,6 @@
 // The picture of a cluster: nodes on a circle, servers inside it, and what moved between them in the last seconds.
 
-import { cut, drawing } from "./format.js";
+import { cut, drawing, texts } from "./format.js";
 import { healthOf } from "./tables.js";
 
 const size = 400;
@@ -33,11 +33,11 @@ function edgesOf(status) {
     if (failed > 0) edges.push([peer, puller, true, ageOf(age)]);
   }
   for (const node of status.nodes) {
-    const members = node.collective?.members ?? [];
+    const members = texts(node.collective?.members);
     const rank = members.indexOf(node.name);
     if (rank >= 0 && members.length > 1 && !node.collective.apart) {
       const next = members[(rank + 1) % members.length];
-      edges.push([node.name, next, (node.collective.late ?? []).includes(next), node.steps_per_s > 0 ? 0 : 2]);
+      edges.push([node.name, next, texts(node.collective.late).includes(next), node.steps_per_s > 0 ? 0 : 2]);
     }
     if (!node.kvstore) continue;
     for (const server of status.servers)

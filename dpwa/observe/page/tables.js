@@ -1,11 +1,11 @@
 // The tables of nodes and servers, and what is shown of the one that was chosen.
 
-import { byName, bytes, drawing, element, number, percent, short, sum } from "./format.js";
+import { byName, bytes, drawing, element, number, percent, short, sum, texts } from "./format.js";
 
 // "good", "warn", "bad" or "idle": how a process stands.
 export function healthOf(process) {
-  if (process.error || process.state === "stale" || process.member === "dead" || process.lost?.length) return "bad";
-  if (process.member === "suspect" || process.collective?.seeks || process.missing?.length) return "warn";
+  if (process.error || process.state === "stale" || process.member === "dead" || texts(process.lost).length) return "bad";
+  if (process.member === "suspect" || process.collective?.seeks || texts(process.missing).length) return "warn";
   return process.state === "training" || process.state === "up" ? "good" : "idle";
 }
 
@@ -15,11 +15,11 @@ function notesOf(node) {
   const count = (value, words) => value > 0 && notes.push(`${value} ${words}`);
   if (node.joined) notes.push(`joined at ${node.address}`);
   if (!["-", "alive"].includes(node.member)) notes.push(`member ${node.member}`);
-  if (node.collective?.waits) notes.push(`waits for ${(node.collective.late ?? []).join(", ") || "others"}`);
+  if (node.collective?.waits) notes.push(`waits for ${texts(node.collective.late).join(", ") || "others"}`);
   if (node.collective?.seeks) notes.push("seeks a group");
   if (typeof node.waits_for === "string") notes.push(`waits for ${node.waits_for}`);
-  if (node.lost?.length) notes.push(`lost ${node.lost.join(", ")}`);
-  if (node.missing?.length) notes.push(`waits for ${node.missing.join(", ")}`);
+  if (texts(node.lost).length) notes.push(`lost ${texts(node.lost).join(", ")}`);
+  if (texts(node.missing).length) notes.push(`waits for ${texts(node.missing).join(", ")}`);
   count(node.firewall?.distance_clipped, "clipped");
   count((node.firewall?.distance_refused ?? 0) + (node.firewall?.not_finite ?? 0), "refused");
   count(node.kvstore?.dropped, "dropped");
