@@ -122,7 +122,7 @@ class Run:
     def __enter__(self) -> Run:
         environment = {**os.environ, "DPWA_WHY_PREFIX": self.prefix}
         words = [f"{name}={address}" for name, address in self.addresses.items()]
-        self.relay = subprocess.Popen(["nice", "-n", NICE, sys.executable, HERE / "relay.py", *words], text=True,
+        self.relay = subprocess.Popen(["chrt", "-r", "10", sys.executable, HERE / "relay.py", *words], text=True,
                                       stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
         assert self.relay.stdout and self.relay.stdin
         if self.relay.stdout.readline() != "ready\n":
