@@ -71,11 +71,11 @@ def end_all(processes: list[Process], grace: float = GRACE) -> None:
 
 class Records:
     """Of the processes of one cluster file: KEY.KIND.NAME below `root`, where KIND is node, server, or run for each
-    run.sh that waits for some, and KEY stands for the file."""
+    run.sh that waits for some, and KEY stands for the file and this host: several may share the folder."""
 
     def __init__(self, root: str, cluster: str) -> None:
         self._root, path = Path(root), os.path.realpath(cluster)
-        self._key = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+        self._key = hashlib.sha256(os.fsencode(f"{os.uname().nodename}\0{path}")).hexdigest()[:16]
 
     def lock(self) -> socket.socket:
         """Against every other run.sh and stop.sh of the file, until it is closed; after 20 s without it. Under it

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lib.messages import Failure, UsageError, fail, last_lines, ok, say, show_end, tell, warn
-from lib.processes import Process, Records, end_all, names_of
+from lib.processes import GRACE, Process, Records, end_all, names_of
 
 PROGRESS_INTERVAL, LONG = 10.0, 1e6  # seconds
 TAKES_PART = ("training", "finished")
@@ -60,6 +60,13 @@ def become_group(cores: list[int]) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the program is ready to read its file again
     with contextlib.suppress(OSError):  # no cores, or none that this machine has, of which `dpwa config` warns
         os.sched_setaffinity(0, cores)
+
+
+def grace() -> int:
+    """Seconds that a node has for its end: those that the launcher gives, as dpwa-train reads them, and no fewer than
+    stop.sh gives."""
+    given = os.environ.get("DPWA_GRACE_S", "")
+    return max(GRACE, int(given)) if given.isascii() and given.isdigit() else GRACE
 
 
 class Run:
@@ -263,7 +270,7 @@ class Run:
                 if not self._signals:
                     warn("ends the nodes: not all servers have started")
                 with self._records.lock():
-                    end_all(self._left(names))
+                    end_all(self._left(names), grace())
             elif not self._wait(pause):
                 pause = next(view, LONG)
         next(view, None)
