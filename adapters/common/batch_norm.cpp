@@ -60,9 +60,19 @@ class MeasuredLayer {
 };
 
 template <class Layer>
-bool keeps_statistics(const Module& module) {
+bool is_layer(const Module& module, bool with_statistics) {
   const auto* layer = dynamic_cast<const Layer*>(&module);
-  return layer != nullptr && layer->options.track_running_stats();
+  return layer != nullptr && (!with_statistics || layer->options.track_running_stats());
+}
+
+bool has_layer(const Module& module, bool with_statistics) {
+  const auto is = [with_statistics](const Module& one) {
+    return is_layer<torch::nn::BatchNorm1dImpl>(one, with_statistics) ||
+           is_layer<torch::nn::BatchNorm2dImpl>(one, with_statistics) ||
+           is_layer<torch::nn::BatchNorm3dImpl>(one, with_statistics);
+  };
+  const auto below = module.modules(/*include_self=*/false);
+  return is(module) || std::ranges::any_of(below, [&](const auto& one) { return is(*one); });
 }
 
 template <class Layer>
@@ -91,13 +101,11 @@ std::size_t reestimate_batch_norm(Module& module, const std::function<void()>& f
 }
 
 bool has_batch_norm(const Module& module) {
-  const auto has = [](const Module& one) {
-    return keeps_statistics<torch::nn::BatchNorm1dImpl>(one) ||
-           keeps_statistics<torch::nn::BatchNorm2dImpl>(one) ||
-           keeps_statistics<torch::nn::BatchNorm3dImpl>(one);
-  };
-  const auto below = module.modules(/*include_self=*/false);
-  return has(module) || std::ranges::any_of(below, [&](const auto& one) { return has(*one); });
+  return has_layer(module, /*with_statistics=*/true);
+}
+
+bool normalises_batches(const Module& module) {
+  return has_layer(module, /*with_statistics=*/false);
 }
 
 }  // namespace dpwa

@@ -22,5 +22,7 @@ std::size_t reestimate_batch_norm(torch::nn::Module& module,
 
 // Whether there is such a layer, with running statistics.
 bool has_batch_norm(const torch::nn::Module& module);
+// Whether there is one, with or without them: it needs two samples to train.
+bool normalises_batches(const torch::nn::Module& module);
 
 }  // namespace dpwa

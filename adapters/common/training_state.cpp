@@ -4,13 +4,15 @@
 #include <torch/optim/optimizer.h>
 #include <torch/serialize.h>
 
+#include <algorithm>
 #include <sstream>
 
 namespace dpwa {
 
 std::vector<torch::nn::Module*> parts_of(torch::nn::Module& module) {
   std::vector<torch::nn::Module*> parts{&module};
-  for (const auto& one : module.modules(/*include_self=*/false)) parts.push_back(one.get());
+  for (const auto& one : module.modules(/*include_self=*/false))
+    if (std::ranges::find(parts, one.get()) == parts.end()) parts.push_back(one.get());
   return parts;
 }
 

@@ -6,6 +6,8 @@
 
 #include <stdexcept>
 
+#include "adapters/common/training_state.h"
+
 namespace dpwa {
 
 // While it lives, the posteriors have their natural form. The end gives them the usual form back:
@@ -53,10 +55,9 @@ class NaturalExchange::OnTheWire {
 NaturalExchange::NaturalExchange(const Config& config, Adapter& adapter, torch::nn::Module& model)
     : adapter_(adapter) {
   if (config.backend != Backend::gossip) return;
-  for (const auto& module : model.modules(/*include_self=*/false))
-    if (auto* posterior = dynamic_cast<GaussianPosterior*>(module.get()))
+  for (torch::nn::Module* const module : parts_of(model))
+    if (auto* posterior = dynamic_cast<GaussianPosterior*>(module))
       posteriors_.push_back(posterior);
-  if (auto* posterior = dynamic_cast<GaussianPosterior*>(&model)) posteriors_.push_back(posterior);
   if (posteriors_.empty())
     throw std::invalid_argument(
         "the model has no Gaussian posterior, so it has no natural parameters to exchange");

@@ -83,7 +83,7 @@ ReplicaGroup::ReplicaGroup(torch::nn::Module& main, std::vector<c10::Device> dev
                            HostWeights host_weights)
     : main_(main),
       devices_(std::move(devices)),
-      least_(has_batch_norm(main) ? 2 : 1),
+      least_(normalises_batches(main) ? 2 : 1),
       on_one_generator_(std::ranges::count_if(devices_, [](auto d) { return d.is_cpu(); }) > 1),
       in_turn_(on_one_generator_),
       threads_(devices_.size()) {

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -111,6 +112,17 @@ HostLoad host_load(const fs::path& root) {
   return load;
 }
 
+namespace {
+
+// Also of threads that have ended: without them a counter would fall.
+double own_cpu_s() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
+}
+
+}  // namespace
+
 ProcessLoad process_load(const fs::path& root) {
   ProcessLoad load;
   const fs::path self = root / "proc/self";
@@ -121,6 +133,7 @@ ProcessLoad process_load(const fs::path& root) {
     load.cpu_wait_s += one.wait_s;
     ++load.threads;
   }
+  if (root == "/") load.cpu_s = own_cpu_s();
   const Scheduled main_thread = scheduled(self / "schedstat");
   load.main_cpu_s = main_thread.cpu_s;
   load.main_cpu_wait_s = main_thread.wait_s;

@@ -21,7 +21,7 @@ struct HostLoad {
 };
 
 struct ProcessLoad {
-  double cpu_s = 0;       // processor time of all threads that live
+  double cpu_s = 0;       // processor time of all its threads
   double cpu_wait_s = 0;  // that they were ready to run, and others ran
   double main_cpu_s = 0;  // the same of the main thread, which trains in most programs
   double main_cpu_wait_s = 0;

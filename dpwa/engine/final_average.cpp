@@ -356,6 +356,7 @@ void FinalAverage::choose() {
     order_[read[i]].out = choice.left_out[i].has_value();
   again_ = true;
   at_ = 0;
+  silent_joiners_ = 0;  // only those that gave a model are asked again
   if (!choice.all()) {
     count_ = 0;
     for (Entry& entry : order_) entry.folded = false;

@@ -197,7 +197,8 @@ void PullEngine::judge_distance(Answer& answer, const DistanceBound::Floor& floo
   if (verdict_.unproven && spec_.exchange.blends()) {
     fail(answer, PeerFailure::unproven,
          "is the first peer heard, so its distance cannot be judged yet");
-  } else if (verdict_.refused) {
+  } else if (verdict_.refused && (spec_.exchange.blends() || !std::isfinite(distance_))) {
+    // One that only compares is told the distance.
     fail(answer, verdict_.offends ? PeerFailure::unusable : PeerFailure::distant,
          words_for(distance_, verdict_.bound));
   }
@@ -216,7 +217,7 @@ PullEngine::Settled PullEngine::settle(Answer answer, bool late, bool may_overfl
     verdict_.gross = true;
     fail(answer, PeerFailure::unusable,
          "sent parameters so far away that a blend might overflow float16");
-  } else if (!answer.failure && verdict_.offends) {
+  } else if (!answer.failure && verdict_.offends && spec_.exchange.blends()) {
     warn(peer, "distance",
          "'" + name + "' " + words_for(distance_, verdict_.bound) + ": blended nevertheless");
   }

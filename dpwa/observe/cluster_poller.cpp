@@ -29,11 +29,15 @@ ClusterPoller::~ClusterPoller() {
 
 void ClusterPoller::run() {
   constexpr auto period = std::chrono::seconds(1);
+  // Rates and curves need the moment of the question, by a clock that nobody sets.
+  const double wall = static_cast<double>(wall_clock_us()) / 1e6;
+  const TimePoint begun = std::chrono::steady_clock::now();
   while (true) {
-    const TimePoint next = std::chrono::steady_clock::now() + period;
+    const TimePoint asked = std::chrono::steady_clock::now();
+    const TimePoint next = asked + period;
     ClusterStatus found = ask_all(asking_);
     MutexLock lock(mutex_);
-    view_.add(std::move(found), static_cast<double>(wall_clock_us()) / 1e6);
+    view_.add(std::move(found), wall + std::chrono::duration<double>(asked - begun).count());
     while (!stopped_ && changed_.wait_until(lock, next)) {
     }
     if (stopped_) return;

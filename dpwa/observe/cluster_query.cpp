@@ -8,6 +8,7 @@
 #include "dpwa/base/plain_text.h"
 #include "dpwa/config/locations.h"
 #include "dpwa/config/nodes.h"
+#include "dpwa/net/host_names.h"
 #include "dpwa/net/status_query.h"
 #include "dpwa/observe/consensus.h"
 #include "dpwa/security/security.h"
@@ -67,8 +68,10 @@ std::vector<NodeStatus> ask(const Asking& asking, const std::vector<Asked>& proc
 std::vector<NodeStatus> ask_seeds(const Asking& asking) {
   std::vector<Asked> places;
   for (const NodeEntry& seed : asking.config.seeds) {
-    for (const std::string& address : peer_address(seed).addresses)
+    const PeerAddress place = peer_address(seed);
+    for (const std::string& address : net::addresses_now(place))
       places.push_back({{"", {address}, seed.port}, address + ":" + std::to_string(seed.port)});
+    net::resolve_again(place);  // for the next look
   }
   std::vector<NodeStatus> found, silent;
   for (NodeStatus& answer : ask(asking, places)) {
@@ -119,6 +122,10 @@ Asking make_asking(const std::filesystem::path& file, const std::string& name,
   Asking asking{load_cluster(file), nullptr, timeout};
   require_known(asking.config, name);
   asking.security = make_observer_security(asking.config, name);
+  const std::string& mode = asking.config.security.mode;
+  if (!asking.security && (mode == "psk" || mode == "mtls"))
+    fail_at_key(asking.config, "security.mode",
+                mode + " has files with {name}, and the file lists no nodes; accepted: --name NAME");
   return asking;
 }
 

@@ -47,12 +47,15 @@ diagnosis::Peer peer_of(const Json& document) {
 std::set<unsigned> processors_in(const std::string& list) {
   constexpr unsigned most = 1 << 16;
   std::set<unsigned> processors;
+  unsigned named = 0;
   std::istringstream in(list);
   for (std::string part; std::getline(in, part, ',');) {
     unsigned from = 0, to = 0;
     const int found = std::sscanf(part.c_str(), "%u-%u", &from, &to);
     if (found == 1) to = from;
     if (found < 1 || from > to || to > most) return {};
+    named += to - from + 1;
+    if (named > most) return {};  // repeats itself
     for (unsigned each = from; each <= to; ++each) processors.insert(each);
   }
   return processors;

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <c10/util/Exception.h>
 #include <torch/serialize/archive.h>
 #include <torch/types.h>
 
@@ -88,7 +89,9 @@ void restore(const char* data, std::size_t size, torch::nn::Module& model,
   archive.read("generator", generator_state, /*is_buffer=*/true);
   auto generator = generator_of(device);
   const std::scoped_lock lock(generator.mutex());
-  generator.set_state(generator_state.to(c10::kCPU));
+  const torch::Tensor state = generator_state.to(c10::kCPU);
+  // That of another kind of device has another size: this one then begins with the node's seed.
+  if (state.numel() == generator.get_state().numel()) generator.set_state(state);
 }
 
 }  // namespace
@@ -110,8 +113,13 @@ RunState unpack_checkpoint(const std::string& body, const RunIdentity& here,
     return state;
   } catch (const ConfigError&) {
     throw;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
   } catch (const std::exception& error) {
     std::string why = error.what();
+    if (why.find("can't allocate memory") != std::string::npos) throw;  // of LibTorch, on a CPU
     if (why.starts_with("[json.exception")) why = "its description of the run cannot be read";
     throw ConfigError("--resume: the checkpoint does not fit this run: " +
                       why.substr(0, why.find('\n')));

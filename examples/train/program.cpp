@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 
 #include "adapters/adapter.h"
 #include "adapters/common/batch_norm.h"
@@ -166,7 +167,15 @@ Program::Program(const TrainOptions& options)
 // Writes the nodes that a launcher has started, which no file lists, for `dpwa status`.
 void Program::tell_nodes() {
   if (!cluster_.nodes_have_met() || config_.self_index() != 0 || options_.run_dir.empty()) return;
-  write_file_atomically(options_.run_dir / "cluster.yaml", {to_yaml(config_)});
+  const std::filesystem::path file = options_.run_dir / "cluster.yaml";
+  std::error_code missing;
+  if (std::filesystem::equivalent(file, options_.config, missing)) {
+    log(LogLevel::warn, "train",
+        file.string() + " is the cluster file of this start, and stays as it is; for one with the "
+                        "nodes that have met, give another --run-dir");
+    return;
+  }
+  write_file_atomically(file, {to_yaml(config_)});
 }
 
 Samples Program::make_samples() {

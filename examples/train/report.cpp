@@ -126,7 +126,7 @@ std::string to_json(const RunResult& r) {
 
 std::optional<EarlierResult> earlier_result(const std::string& text, const RunResult& now,
                                             std::uint64_t steps) {
-  if (now.steps.steps != 0 || now.interrupted) return std::nullopt;
+  if (now.steps.steps != 0) return std::nullopt;
   auto json = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   const auto fresh = ordered_json::parse(to_json(now));
   if (!json.is_object()) return std::nullopt;
@@ -136,8 +136,10 @@ std::optional<EarlierResult> earlier_result(const std::string& text, const RunRe
   }
   const ordered_json ended_at = json.value("steps", ordered_json());
   if (!ended_at.is_number_unsigned()) return std::nullopt;
-  // The run may have been longer than this process was told.
-  if (ended_at != now.position.step && ended_at.get<std::uint64_t>() < steps) return std::nullopt;
+  // The run may have been longer than this process was told. One that was stopped may have been told
+  // of a longer one, and have made no step of it yet.
+  const bool same_end = ended_at == now.position.step && !now.interrupted;
+  if (!same_end && ended_at.get<std::uint64_t>() < steps) return std::nullopt;
   const auto is_true = [&json](const char* key) {
     return json.value(key, ordered_json(false)) == ordered_json(true);
   };

@@ -76,6 +76,9 @@ TEST_CASE("the result of a run that had ended stays when a later process trained
     spoil(other);
     CHECK(text_of(other, again, 20).empty());
   }
+  again.interrupted = true;  // while it waited for others
+  CHECK(text_of(trained, again, 20) == to_json(trained));
+  CHECK(text_of(trained, again, 30).empty());  // it was told of a longer run
 }
 
 TEST_CASE("a later process that trained nothing adds the final model to a result without one") {

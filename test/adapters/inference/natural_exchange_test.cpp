@@ -231,6 +231,21 @@ TEST_CASE("the adapter sees the natural form, the optimizer the usual one, bit f
   CHECK(model.q->scale().equal(plain.q->scale()));
 }
 
+TEST_CASE("a posterior that is registered twice is turned once") {
+  struct Twice : Model {
+    Twice() { register_module("again", q); }
+  };
+  Twice model;
+  const auto mean = model.q->mean().clone(), scale = model.q->scale().clone();
+  FakeAdapter adapter(model, [](Model&) {});
+  NaturalExchange exchange(Config{}, adapter, model);
+  exchange.start();
+  exchange.finish();
+  CHECK(model.q->mean().equal(mean));
+  CHECK(model.q->scale().equal(scale));
+  CHECK(exchange.refused() == 0);
+}
+
 TEST_CASE("a blend takes effect in natural form, and is refused when it leaves no Gaussian") {
   Model model;
   double added = 2;

@@ -227,6 +227,15 @@ TEST_CASE("parameters that no number can tell the distance of are never taken") 
   }
 }
 
+TEST_CASE("who only compares is told a distance beyond what is usual, and holds it against nobody") {
+  Driver driver({"w1"}, measuring(DistancePolicy::refuse));
+  std::uint64_t version = 0;
+  while (version < 50) driver.round(of_peer(0), progress(++version), 1);
+  CHECK(driver.round(of_peer(0), progress(++version), 1e6) != Outcome::mixed);
+  CHECK(driver.round(of_peer(0, compare_only), progress(++version), 1e6) == Outcome::mixed);
+  CHECK(driver.arrival.refused == 0);
+}
+
 TEST_CASE("a round tells that a distance was no number, which may be the fault of the own model") {
   Driver driver({"w1"}, measuring(DistancePolicy::refuse));
   std::uint64_t version = 0;

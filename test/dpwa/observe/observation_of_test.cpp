@@ -59,7 +59,7 @@ TEST_CASE("an observation has what a status says") {
   CHECK(w1.main_cpu_s == 1);
   CHECK(w1.group == "/autogroup-5");
   CHECK(w1.processors == std::set<unsigned>{0, 1, 2, 8});
-  for (const char* const none : {"", "x", "3-1", "0-99999999", "0,"}) {
+  for (const char* const none : {"", "x", "3-1", "0-99999999", "0-65535,0-65535", "0,"}) {
     CAPTURE(none);
     NodeStatus other = answer(1);
     other.document["process"]["processors"] = none;
