@@ -28,10 +28,12 @@ def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name
 
     They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
     same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
-    converted or given other layers. Sharded parameters (DTensors, as of FSDP2) keep their own memory, under gossip: each
-    rank exchanges its shards with the same rank of other groups, by a cluster file of its own. join: HOST:PORT of running
-    nodes, for a name that the file lacks. threads: of the passes over a large model; the default is this node's part of
-    its host.
+    converted or given other layers, and what is frozen now stays so. Sharded parameters (DTensors, as of FSDP2) keep
+    their own memory, under gossip: each rank exchanges its shards with the same rank of other groups, by a cluster file
+    of its own.
+
+    join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the passes over a large model; the
+    default is this node's part of its host.
 
     group: of torch.distributed. Back end collective averages gradients on it, of models on any device that it serves;
     parameters stay where they are. Without a file its ranks are the nodes.
