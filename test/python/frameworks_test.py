@@ -190,6 +190,11 @@ class Lightning(InFolder):
         weight = model.layer.weight.detach()[0]
         self.assertGreater(float(weight[0]), float(weight[1].abs()))
 
+    def test_a_node_that_cannot_start_ends_the_run_with_its_line(self) -> None:
+        file = cluster(self.folder, 2, "gossip: {min_nodes: 2, start_wait_ms: 500ms}")
+        with self.assertRaisesRegex(dpwa.Error, "min_nodes|fewer|only"):
+            self.fit(file, "w1")
+
     def test_gradients_are_averaged_before_they_are_clipped(self) -> None:
         file = cluster(self.folder, 2, "backend: collective", f"collective: {{start_wait_ms: {PATIENCE:.0f}s}}")
         start = f"from frameworks_test import fit_lightning; fit_lightning({file!r}, 'w2')"
