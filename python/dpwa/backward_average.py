@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import FrameType, FunctionType
 from typing import TYPE_CHECKING
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from dpwa import _core
 from dpwa.gradients import Noted, noted
@@ -25,6 +27,19 @@ def more_follow() -> bool:
     from accelerate.state import GradientState
 
     return not GradientState().sync_gradients
+
+
+# On the stack while a backward pass runs the backward() of a torch.autograd.Function.
+IN_A_PASS = {id(own.__code__) for own in vars(BackwardCFunction).values() if isinstance(own, FunctionType)}
+
+
+def is_nested() -> bool:
+    """Whether this pass runs within another one. The numbers of passes do not tell: one that has failed looks like one
+    that goes on."""
+    frame: FrameType | None = sys._getframe()
+    while frame and id(frame.f_code) not in IN_A_PASS:
+        frame = frame.f_back
+    return frame is not None
 
 
 class BackwardAverage:
@@ -56,6 +71,10 @@ class BackwardAverage:
         if more_follow():
             self._hold(True)
             at_the_end = partial(self._hold, False)
+        elif is_nested():  # its end is not that of the gradients
+            raise _core.UsageError("a backward pass within another one, as of activation checkpointing with "
+                                   "use_reentrant=True, averages only a part of the gradients; accepted: "
+                                   "use_reentrant=False")  # fmt: skip
         torch.autograd.Variable._execution_engine.queue_callback(at_the_end)
 
     def _hold(self, holds: bool) -> None:

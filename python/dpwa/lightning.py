@@ -37,8 +37,8 @@ class Callback(pl.Callback):
         if len(trainer.optimizers) != 1:
             raise _core.UsageError(f"the module has {len(trainer.optimizers)} optimizers; accepted: one")
         self.node = attach(pl_module, **self._attach)  # type: ignore[arg-type]
-        self.node.start()
         self._hook = trainer.optimizers[0].register_step_post_hook(lambda *_: self._end_step())
+        self.node.start()  # last: where it fails, on_exception() takes back all of this
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
         self._loss = loss.detach()

@@ -38,9 +38,14 @@ def number(loss: Any) -> float:
 def show_metrics(node: Node | None, metrics: Mapping[str, Any]) -> None:
     """Those of a framework that are numbers of the model, as far as there is room."""
     for name, value in metrics.items():
-        if node and not name.endswith(("_runtime", "_per_second", "epoch", "step")):
-            with contextlib.suppress(_core.UsageError):
-                node.show(re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)[:40], value)
+        if not node or name.endswith(("_runtime", "_per_second", "epoch", "step")) or isinstance(value, (str, bytes)):
+            continue
+        try:
+            shown = number(value)
+        except (TypeError, ValueError, RuntimeError):  # a list, a dict, an array, a tensor of several elements
+            continue
+        with contextlib.suppress(_core.UsageError):
+            node.show(re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)[:40], shown)
 
 
 def leave_behind(core: Any, hooks: list[Any], passes: DevicePasses | None) -> None:

@@ -131,7 +131,9 @@ class TorchStoreGradients:
         self._on_host: dict[int, torch.Tensor] = {}  # what the core reads of gradients that are on a device
         self._lent: list[Any] = [None] * len(parameters)  # what the core reads, by index
         self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
-        self._known: StoreOptimizer | None = None  # of the step before, which the core may ask
+        # Which the core may ask: that of the step before, and that of set_optimizer() before the first one.
+        self._known: StoreOptimizer | None = None
+        self._told: StoreOptimizer | None = None
         self._know()
         self.hooks = [parameter.register_post_accumulate_grad_hook(partial(self._complete, index))
                       for index, parameter in enumerate(parameters)]  # fmt: skip
@@ -144,9 +146,9 @@ class TorchStoreGradients:
         return StoreOptimizer(optimizer, self._parameters, settled)
 
     def tell(self, optimizer: torch.optim.Optimizer) -> None:
-        known = self.optimizer(optimizer, lambda: None)
-        self._core.set_optimizer(known)
-        self._known = known
+        told = self.optimizer(optimizer, lambda: None)
+        self._core.set_optimizer(told)
+        self._told = told
 
     def _place(self, index: int) -> int:
         gradient = self._parameters[index].grad

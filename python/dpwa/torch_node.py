@@ -28,10 +28,12 @@ def attach(model: torch.nn.Module, file: str | PathLike[str] | None = None, name
 
     They become views of one flat block of memory and keep their identity: an optimizer made before or after sees the
     same tensors. Afterwards the model may be trained and frozen, and values may be copied into it; it may not be moved,
-    converted or given other layers. Sharded parameters (DTensors, as of FSDP2) keep their own memory, under gossip: each
-    rank exchanges its shards with the same rank of other groups, by a cluster file of its own. join: HOST:PORT of running
-    nodes, for a name that the file lacks. threads: of the passes over a large model; the default is this node's part of
-    its host.
+    converted or given other layers, and what is frozen now stays so. Sharded parameters (DTensors, as of FSDP2) keep
+    their own memory, under gossip: each rank exchanges its shards with the same rank of other groups, by a cluster file
+    of its own.
+
+    join: HOST:PORT of running nodes, for a name that the file lacks. threads: of the passes over a large model; the
+    default is this node's part of its host.
 
     group: of torch.distributed. Back end collective averages gradients on it, of models on any device that it serves;
     parameters stay where they are. Without a file its ranks are the nodes.
@@ -236,10 +238,11 @@ class TorchNode(Node):
         """One step of the optimizer, with the exchange before and after it. loss: that of this node.
 
         closure: as torch's optimizers take it. scaler: a torch.amp.GradScaler; a step that it skips publishes nothing,
-        and is counted in skipped_steps. After finish() or leave() this is the step of the optimizer alone.
+        and is counted in skipped_steps; one that is off does nothing. After finish() or leave() this is the step of the
+        optimizer alone.
         """
         self._must_run("step()")
-        if scaler is not None:
+        if scaler is not None and scaler.is_enabled():
             if closure is not None:
                 raise _core.UsageError("step() with a closure and a scaler; accepted: one of them")
             return self._scaled_step(optimizer, loss, scaler)
@@ -301,9 +304,9 @@ class TorchNode(Node):
             self.average_gradients()  # all nodes find an overflow in the same ones
         with contextlib.suppress(RuntimeError):  # the program has done it, to clip
             scaler.unscale_(optimizer)
-        found = scaler._found_inf_per_device(optimizer) if scaler.is_enabled() else {}
+        found = scaler._found_inf_per_device(optimizer)
         # Servers take no gradient that is not finite: where those of all workers overflowed there is none.
-        has_none = self._averages and scaler.is_enabled() and not found
+        has_none = self._averages and not found
         skips = has_none or any(one.item() for one in found.values())
         runs = self._phase != "left"
         self._skipped += skips and runs

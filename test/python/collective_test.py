@@ -251,6 +251,37 @@ class Torch(InFolder):
             optimizer.step()
             self.assertEqual(optimizer.report.clock, 1)
 
+    def test_a_pass_within_another_one_is_refused_where_it_would_be_averaged(self) -> None:
+        from torch.utils.checkpoint import checkpoint
+
+        nn = torch.nn
+        x = torch.ones(2, 3, requires_grad=True)
+
+        def loss(model: Any, reenters: bool) -> Any:
+            first = checkpoint(model[0], x, use_reentrant=reenters)
+            return model[2](checkpoint(model[1], first, use_reentrant=reenters)).sum()
+
+        for head in (nn.Linear(3, 1), nn.Identity()):  # whose gradient comes before the passes within, or there is none
+            with self.subTest(head):
+                model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3), head)
+                with self.alone(model) as node:
+                    optimizer = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.0), node)
+                    with node.accumulate():
+                        loss(model, True).backward()
+                    once = model[0].weight.grad.clone()
+                    loss(model, False).backward()
+                    torch.testing.assert_close(model[0].weight.grad, 2 * once)
+                    optimizer.step()
+                    self.assertEqual(optimizer.report.clock, 1)
+                    optimizer.zero_grad()
+                    with self.assertRaisesRegex(dpwa.UsageError, "within another one.* accepted: use_reentrant=False$"):
+                        loss(model, True).backward()
+                    node.leave()
+                with self.alone(model) as node:
+                    for _ in range(2):
+                        loss(model, True).backward()  # averaged in step()
+                        self.assertEqual(node.step(optimizer.optimizer).outcome, "skipped")
+
     def test_gradients_that_the_program_assigns_are_averaged(self) -> None:
         file = cluster(self.folder, 2, COLLECTIVE)
         models = [torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)]

@@ -232,6 +232,43 @@ class Contract:
 
                 self.run_nodes(setting, dtype, train, nodes=1)
 
+    def test_a_parameter_may_be_frozen_for_a_while_and_a_frozen_one_stays_so(self: Any) -> None:
+        for setting, dtype, here in self.each(ONE):
+            with here:
+
+                def train(own: Participant) -> None:
+                    own.node.start()
+                    own.meet()
+                    for trains in (False, True):
+                        own.model.hidden.requires_grad_(trains)
+                        own.step()
+                    own.model.fixed.requires_grad_(True)
+                    loss = own.backward()
+                    with self.assertRaisesRegex(dpwa.UsageError, "tensor 'fixed' is no longer frozen; call attach"):
+                        own.node.step(own.optimizer, loss)
+                    own.model.fixed.requires_grad_(False)
+                    own.node.step(own.optimizer, loss)
+                    own.meet()
+                    own.node.finish()
+
+                self.run_nodes(setting, dtype, train)
+
+    def test_a_scaler_that_is_off_makes_plain_steps(self: Any) -> None:
+        off = torch.amp.GradScaler("cpu", enabled=False)
+        for setting, dtype, here in self.each(ONE):
+            with here:
+
+                def train(own: Participant) -> None:
+                    own.node.start()
+                    for step in range(2):
+                        before = own.model.hidden.weight.detach().clone()
+                        report = own.node.step(own.optimizer, own.backward(), scaler=off)
+                        self.assertEqual((report.clock, report.skipped_steps), (step + 1, 0))
+                        self.assertFalse(torch.equal(own.model.hidden.weight, before))
+                    own.node.finish()
+
+                self.run_nodes(setting, dtype, train, nodes=1)
+
     def test_a_call_at_a_wrong_time_is_one_error_and_changes_nothing(self: Any) -> None:
         def check(own: Participant) -> None:
             node = own.node

@@ -290,6 +290,24 @@ class DeviceWorkers(kvstore_test.Torch):
                 node.step(optimizer)
             node.leave()
 
+    def test_a_pass_that_fails_is_followed_by_another(self) -> None:
+        def fail(_: Any) -> None:
+            raise RuntimeError("fails")
+
+        file = self.start(1, "type: dist_sync, update: worker, min_workers: 1")
+        model = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
+        with dpwa.attach(model, file, "w1") as node:
+            optimizer = dpwa.Optimizer(torch.optim.SGD(model.parameters(), lr=0.5), node)
+            hook = model[0].weight.register_hook(fail)
+            with self.assertRaisesRegex(RuntimeError, "fails"):
+                model(torch.ones(1, 3)).sum().backward()
+            hook.remove()
+            optimizer.zero_grad()
+            model(torch.ones(1, 3)).sum().backward()
+            self.assertTrue(node.is_averaged)
+            optimizer.step()
+            self.assertEqual(optimizer.report.clock, 1)
+
     # Nothing there depends on where a model is.
     test_what_does_not_fit_is_one_line = test_a_worker_with_another_model_ends_with_one_line = None  # type: ignore[assignment]
     test_ctrl_c_ends_the_wait_for_a_server_that_was_killed = None  # type: ignore[assignment]

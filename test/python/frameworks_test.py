@@ -12,6 +12,7 @@ import unittest
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -19,6 +20,7 @@ from nodes import PATIENCE, InFolder, all_at_once, cluster
 
 import dpwa
 import numpy as np
+from dpwa.node import show_metrics
 from lib.ports import free_ports
 
 try:
@@ -35,6 +37,25 @@ def has(*modules: str) -> bool:
 
 
 TRAIN = os.environ.get("DPWA_TRAIN", "")
+
+
+class Metrics(unittest.TestCase):
+    def test_what_is_no_number_is_left_out(self) -> None:
+        node = mock.Mock()
+        node.show.side_effect = [None, dpwa.UsageError("16 others"), None]
+        others: dict[str, Any] = {"list": [1.0], "dict": {"a": 1}, "text": "0.5", "array": np.zeros(2), "any": object()}
+        if torch is not None:
+            others["tensor"] = torch.zeros(2)
+        show_metrics(node, {"loss": 1, **others, "eval_runtime": 2, "full": 3, "eval accuracy": np.array([0.5])})
+        wanted = [("loss", 1), ("full", 3), ("eval accuracy", 0.5)]
+        self.assertEqual([one.args for one in node.show.call_args_list], wanted)
+
+    def test_an_error_of_the_node_passes(self) -> None:
+        node = mock.Mock()
+        node.show.side_effect = dpwa.Error("the node has ended")
+        with self.assertRaisesRegex(dpwa.Error, "the node has ended"):
+            show_metrics(node, {"loss": 1})
+        show_metrics(None, {"loss": 1})
 
 
 class Sampler(InFolder):
@@ -189,6 +210,11 @@ class Lightning(InFolder):
         self.assertEqual((callback.report.clock, callback.node.is_in_step), (4, False))
         weight = model.layer.weight.detach()[0]
         self.assertGreater(float(weight[0]), float(weight[1].abs()))
+
+    def test_a_node_that_cannot_start_ends_the_run_with_its_line(self) -> None:
+        file = cluster(self.folder, 2, "gossip: {min_nodes: 2, start_wait_ms: 500ms}")
+        with self.assertRaisesRegex(dpwa.Error, "min_nodes|fewer|only"):
+            self.fit(file, "w1")
 
     def test_gradients_are_averaged_before_they_are_clipped(self) -> None:
         file = cluster(self.folder, 2, "backend: collective", f"collective: {{start_wait_ms: {PATIENCE:.0f}s}}")

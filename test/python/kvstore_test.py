@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import unittest
+import weakref
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -16,6 +19,7 @@ from nodes import EMBEDDED, PACKAGE, PATIENCE, WithServers, all_at_once, cluster
 
 import dpwa
 import numpy as np
+from dpwa import store_worker
 
 try:
     import torch
@@ -209,6 +213,30 @@ class Torch(WithServers):
             self.assertTrue(torch.equal(own, its))
         self.assertEqual(optimizers[1].state[models[1][0].weight]["step"], came[0] + 3)
         all_at_once(nodes[0].finish, nodes[1].finish)
+
+    def test_what_the_core_may_ask_about_the_last_step_outlives_set_optimizer(self) -> None:
+        file = self.start(1, "type: dist_sync, update: worker, min_workers: 1")
+        made: list[Any] = []
+
+        class Noted(store_worker.StoreOptimizer):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                made.append(weakref.ref(self))
+
+        model = self.model()
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        with mock.patch.object(store_worker, "StoreOptimizer", Noted), dpwa.attach(model, file, "w1") as node:
+            for step in range(2):
+                node.set_optimizer(optimizer)
+                self.loss(model, 0, step).backward()
+                node.average_gradients()  # in which a worker may come, and want the state
+                node.step(optimizer)
+                gc.collect()
+                self.assertIsNotNone(made[-1]())
+            node.set_optimizer(optimizer)
+            gc.collect()
+            self.assertEqual([one() is None for one in made[-2:]], [False, False])
+            self.assertIsNone(made[1]())  # that of the first step
 
     def test_what_does_not_fit_is_one_line(self) -> None:
         file = self.start(1, "type: dist_sync, update: server, min_workers: 1")

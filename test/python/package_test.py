@@ -362,6 +362,23 @@ class Torch(InFolder):
                 node.finish()
             node.leave()
 
+    def test_a_parameter_of_a_large_model_that_is_no_longer_frozen_is_found_within_some_steps(self) -> None:
+        model = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(40)))
+        for layer in model[:39]:
+            layer.requires_grad_(False)
+        with self.alone(model) as node:
+            for number in (0, 20, 38):
+                model[number].bias.requires_grad_(True)
+                with self.assertRaisesRegex(dpwa.UsageError, f"tensor '{number}.bias' is no longer frozen; call"):
+                    for _ in range(8):
+                        node.update_send(1.0)
+                        node.update_wait()
+                model[number].bias.requires_grad_(False)
+            model[38].weight.requires_grad_(True)
+            with self.assertRaisesRegex(dpwa.UsageError, "tensor '38.weight' is no longer frozen"):
+                node.finish()
+            node.leave()
+
     def test_models_that_cannot_be_shared_are_refused(self) -> None:
         nn = torch.nn
         frozen, tied, empty = self.model(1), nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), nn.ReLU()
