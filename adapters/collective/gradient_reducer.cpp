@@ -143,7 +143,8 @@ GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>>
     names_.push_back(name);
     parameters_.push_back(tensor);
   }
-  if (options.compression != Compression::none) thread_ = std::make_unique<collectives::OperationQueue>();
+  if (options.compression != Compression::none)
+    thread_ = std::make_unique<collectives::OperationQueue>();
   share_ = sum_share(group.size(), std::ranges::any_of(parameters_, [](const at::Tensor& each) {
                        return each.scalar_type() == at::kHalf;
                      }));

@@ -97,7 +97,7 @@ class GradientReducer {
   std::optional<Result> end_step();
 
  private:
-  struct Flight;    // a bucket on its way
+  struct Flight;   // a bucket on its way
   class Exchange;  // on the thread
 
   // Called by the autograd engine on the training thread.

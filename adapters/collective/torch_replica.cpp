@@ -49,9 +49,10 @@ void TorchReplica::average_model(const StepGroup& group, const std::vector<bool>
     const at::Tensor region = flat_.region(i);
     if (!region.is_floating_point()) continue;
     const at::Tensor own = counts ? region : at::zeros_like(region);
-    means.emplace_back(region, Operations(process_group(group))
-                                   .allreduce({"the weights of those that trained apart", own},
-                                              {.reduction = Reduction::sum, .postscale = 1 / number}));
+    means.emplace_back(region,
+                       Operations(process_group(group))
+                           .allreduce({"the weights of those that trained apart", own},
+                                      {.reduction = Reduction::sum, .postscale = 1 / number}));
   }
   for (const auto& [region, mean] : means) region.copy_(mean);
 }

@@ -74,7 +74,7 @@ class GradientExchange {
   std::vector<std::size_t> bucket_of_;  // by parameter
   std::vector<std::size_t> offset_of_;  // in its bucket
   std::uint64_t steps_ = 0;
-  StepTally last_;   // of the last step that has ended well
+  StepTally last_;    // of the last step that has ended well
   double share_ = 1;  // sum_share()
   double unit_ = 1;   // samples of a member that was at work in it, on the average, times that
   // --- of the step under way

@@ -48,8 +48,8 @@ inline bool is_used(std::span<const double> words, std::size_t ranks, std::size_
   return words[step_words(ranks, parameter)] != 0;
 }
 
-// What the weights of gradients are divided by before they are summed. In float16 a sum may overflow
-// where the mean is far from it; a power of two rounds nothing.
+// What the weights of gradients are divided by before they are summed. In float16 a sum may
+// overflow where the mean is far from it; a power of two rounds nothing.
 constexpr double sum_share(int members, bool has_float16) {
   return has_float16 ? std::bit_ceil(static_cast<unsigned>(members)) : 1;
 }

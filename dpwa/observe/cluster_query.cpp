@@ -124,8 +124,9 @@ Asking make_asking(const std::filesystem::path& file, const std::string& name,
   asking.security = make_observer_security(asking.config, name);
   const std::string& mode = asking.config.security.mode;
   if (!asking.security && (mode == "psk" || mode == "mtls"))
-    fail_at_key(asking.config, "security.mode",
-                mode + " has files with {name}, and the file lists no nodes; accepted: --name NAME");
+    fail_at_key(
+        asking.config, "security.mode",
+        mode + " has files with {name}, and the file lists no nodes; accepted: --name NAME");
   return asking;
 }
 

@@ -171,8 +171,9 @@ void Program::tell_nodes() {
   std::error_code missing;
   if (std::filesystem::equivalent(file, options_.config, missing)) {
     log(LogLevel::warn, "train",
-        file.string() + " is the cluster file of this start, and stays as it is; for one with the "
-                        "nodes that have met, give another --run-dir");
+        file.string() +
+            " is the cluster file of this start, and stays as it is; for one with the "
+            "nodes that have met, give another --run-dir");
     return;
   }
   write_file_atomically(file, {to_yaml(config_)});

@@ -136,8 +136,8 @@ std::optional<EarlierResult> earlier_result(const std::string& text, const RunRe
   }
   const ordered_json ended_at = json.value("steps", ordered_json());
   if (!ended_at.is_number_unsigned()) return std::nullopt;
-  // The run may have been longer than this process was told. One that was stopped may have been told
-  // of a longer one, and have made no step of it yet.
+  // The run may have been longer than this process was told. One that was stopped may have been
+  // told of a longer one, and have made no step of it yet.
   const bool same_end = ended_at == now.position.step && !now.interrupted;
   if (!same_end && ended_at.get<std::uint64_t>() < steps) return std::nullopt;
   const auto is_true = [&json](const char* key) {

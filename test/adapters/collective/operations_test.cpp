@@ -147,7 +147,8 @@ TEST_CASE("compressed allreduce: sums in float32, the same bits on every rank") 
       for (int k = 0; k < size; ++k) CHECK(at::equal(of_all[k], mean));
       for (const std::int64_t few : {0, 1, 2, 4, 7}) {  // some ranks have no part of them
         const auto ones = at::ones({few});
-        const auto all = rank.operations.allreduce({"f", ones}, reduce(Reduction::sum, compression));
+        const auto all =
+            rank.operations.allreduce({"f", ones}, reduce(Reduction::sum, compression));
         CHECK(at::equal(all, ones * size));
       }
     });

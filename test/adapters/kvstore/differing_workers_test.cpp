@@ -190,7 +190,7 @@ TEST_CASE("a worker that alone calls average_gradients() says what the others ha
 TEST_CASE("dist_async: a worker has the others' values of what it does not train") {
   const Data data = data_of(16);
   const auto models = models_of<Net>(2, 5);
-  const Tensor before = models[1]->parameters().front().clone();
+  const Tensor before = models[1]->first->weight.clone();
   run_nodes(store(2, 2, [](Config& config) { config.kvstore.type = KvstoreType::dist_async; }),
             [&](Participant& node) {
               Net& net = *models[node.index];
@@ -198,7 +198,7 @@ TEST_CASE("dist_async: a worker has the others' values of what it does not train
               const auto adapter = make_adapter(node.config, net);
               adapter->start();
               node.wait_for_all();
-              if (node.index == 1) net.parameters().front().requires_grad_(false);
+              if (node.index == 1) net.first->weight.requires_grad_(false);
               for (int step = 0; step < 20; ++step) {
                 if (node.index == 1 && step == 0) node.wait_for_all();  // w1 has made its steps
                 optimizer.zero_grad();
@@ -208,11 +208,11 @@ TEST_CASE("dist_async: a worker has the others' values of what it does not train
               }
               if (node.index == 0) node.wait_for_all();
               node.wait_for_all();
-              CHECK(torch::equal(models[0]->parameters().front(), models[1]->parameters().front()));
+              CHECK(torch::equal(models[0]->first->weight, models[1]->first->weight));
               node.wait_for_all();
               adapter->leave();
             });
-  CHECK_FALSE(torch::equal(models[1]->parameters().front(), before));
+  CHECK_FALSE(torch::equal(models[1]->first->weight, before));
 }
 
 }  // namespace dpwa

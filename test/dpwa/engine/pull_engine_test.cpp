@@ -227,7 +227,8 @@ TEST_CASE("parameters that no number can tell the distance of are never taken") 
   }
 }
 
-TEST_CASE("who only compares is told a distance beyond what is usual, and holds it against nobody") {
+TEST_CASE(
+    "who only compares is told a distance beyond what is usual, and holds it against nobody") {
   Driver driver({"w1"}, measuring(DistancePolicy::refuse));
   std::uint64_t version = 0;
   while (version < 50) driver.round(of_peer(0), progress(++version), 1);
