@@ -283,7 +283,9 @@ TEST_CASE("what has landed is blended at the next call after its copy, which hol
   const StepReport report = gossip.update_wait();
   CHECK(report.outcome == Outcome::mixed);
   CHECK(report.pulls_ok == 1);
-  gossip.update_wait();  // the pull that had to wait begins
+  gossip.update_wait();  // a pull now would be compared with a model from before the blend
+  CHECK(gossip.node().local().traffic.pulls_begun.load() == pulls);
+  gossip.publish([] { return 1.0; });  // the pull that had to wait begins
   CHECK(gossip.node().local().traffic.pulls_begun.load() > pulls);
 }
 

@@ -59,7 +59,8 @@ bool happen(const Fault& fault, VirtualStore& store, std::size_t servers, bool c
   const bool of_server = fault.first < servers;
   if (fault.is_of_groups()) return false;
   if (ends && of_server && !(calm && may_end(store, servers))) return false;
-  if (fault.kind == start && store.lives() == VirtualStore::max_lives) return false;
+  const bool starts = fault.kind == start || fault.kind == replace;
+  if (starts && store.lives() == VirtualStore::max_lives) return false;
   Traps none;
   testing::happen(fault, store.world(), none);
   return of_server || !(ends || fault.kind == start);
