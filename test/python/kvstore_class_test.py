@@ -79,6 +79,17 @@ class Store(WithServers):
             with self.assertRaisesRegex(dpwa.Error, "keys of this store are integers"):
                 store.init("x", np.zeros(4))
 
+    def test_a_store_leaves_though_the_program_keeps_a_handle(self) -> None:
+        file = self.start(1, "type: dist_sync")
+        for _ in range(2):  # the same worker again: the servers know that it has left
+            with dpwa.KVStore(file, "w1") as store:
+                store.init("w", np.zeros(3, np.float32))
+                out = np.ones(3, np.float32)
+                pending = store.pull_async("w", out)
+                pending.wait()
+            with self.assertRaisesRegex(dpwa.UsageError, "closed"):
+                pending.wait()
+
     def test_what_needs_no_servers_is_refused_with_the_key(self) -> None:
         with self.assertRaisesRegex(dpwa.ConfigError, "kvstore.type: .* accepted: dist_sync"):
             dpwa.KVStore(cluster(self.folder, 1, "backend: kvstore", "kvstore: {type: local_update_cpu}"), "w1")

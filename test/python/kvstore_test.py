@@ -161,6 +161,23 @@ class Torch(WithServers):
                     self.assertTrue(torch.equal(own, its))
                 self.assert_close(models[0], self.reference(make))
 
+    def test_servers_leave_alone_what_is_frozen_for_a_while(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server")
+        model = self.model()
+        optimizer = torch.optim.AdamW(model.parameters(), 0.1)
+        with dpwa.attach(model, file, "w1") as node:
+            held = None
+            for step in range(6):
+                model[0].requires_grad_(step < 2)
+                optimizer.zero_grad()
+                loss = self.loss(model, 0, step)
+                loss.backward()
+                node.step(optimizer, loss)
+                if step == 1:
+                    held = model[0].weight.detach().clone()
+            self.assertTrue(torch.equal(model[0].weight, held))
+            node.leave()
+
     def test_workers_make_the_step_of_the_mean_gradient_with_any_optimizer(self) -> None:
         def make(parameters: Any) -> Any:
             return torch.optim.NAdam(parameters, lr=0.01)
