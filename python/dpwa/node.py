@@ -223,9 +223,9 @@ class Node:
 
     def set_batch_size(self, samples: int) -> None:
         """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
-        all nodes. No effect where gradients stay on the node."""
-        if samples != int(samples) or samples < 1:
-            raise _core.UsageError(f"set_batch_size({samples}); accepted: 1 or more")
+        all nodes. 0: they do not count. No effect where gradients stay on the node."""
+        if samples != int(samples) or samples < 0:
+            raise _core.UsageError(f"set_batch_size({samples}); accepted: 0 or more")
         if self._averages:
             self._core.set_samples(samples)
 

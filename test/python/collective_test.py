@@ -45,13 +45,15 @@ class Arrays(InFolder):
                     node.step(1.0)
                 with self.assertRaisesRegex(dpwa.UsageError, "gradient of 'v'; accepted: w, b"):
                     node.step(1.0, gradients={"v": 1.0}, update=update)
+                node.set_batch_size(0 if rank == 0 else 2)  # those of the first do not count
+                node.step(1.0, gradients={"w": np.full(3, 2.0 * rank), "b": np.zeros(2)}, update=update)
             return report, node.finish()
 
         (report, ended), _ = all_at_once(lambda: run(0), lambda: run(1))
         self.assertEqual((report.outcome, report.participants, report.clock), ("averaged", 2, 1))
         self.assertEqual((ended.averaged, ended.participants), (True, 2))
         for arrays in own:  # from the weights of the first one
-            np.testing.assert_array_equal(arrays["w"], np.full(3, -1, np.float32))
+            np.testing.assert_array_equal(arrays["w"], np.full(3, -3, np.float32))
             np.testing.assert_array_equal(arrays["b"], np.full(2, -8.0))
 
     def test_arrays_that_cannot_be_written_take_a_step_too(self) -> None:
