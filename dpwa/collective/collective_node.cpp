@@ -92,6 +92,11 @@ void CollectiveNode::move_to(Phase phase) {
   phase_ = phase;
 }
 
+void CollectiveNode::break_off() {
+  if (gossip_) gossip_->break_off();
+  starter_->break_off();
+}
+
 void CollectiveNode::show(const std::string& name, double value) {
   if (is_running()) endpoint().local().shown.set(name, value);
 }

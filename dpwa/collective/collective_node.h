@@ -73,6 +73,8 @@ class CollectiveNode {
   StepReport update_wait(const Loss& loss);
   bool should_stop(bool wanted);
 
+  // Ends waits of a start, or for a group, soon. Any thread.
+  void break_off();
   void show(const std::string& name, double value);
   void reload(const Config& fresh);
   FinishReport finish();

@@ -61,11 +61,11 @@ Signature Starter::question() const {
 }
 
 // In a wait. Logs for which nodes this one waits.
-bool Starter::told_to_stop(const GroupFormer& former, WaitReasons& reasons) {
+bool Starter::told_to_stop(const GroupFormer& former, WaitReasons& reasons) const {
   const std::string problem = former.problem();
   if (reasons.due(problem, Steady::now()))
     log(LogLevel::info, "collective", "waiting for the others: " + problem);
-  return stop_signal::received() != 0;
+  return broken_off_ || stop_signal::received() != 0;
 }
 
 void Starter::first(GroupSession& session, TimePoint until) {

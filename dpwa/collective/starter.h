@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -62,12 +63,15 @@ class Starter {
   // A group has failed, and this node does not go on without it.
   [[noreturn]] void give_up(GroupSession& session, const CollectiveError& error) const;
 
+  // Ends a wait for a group soon, as if the node were told to stop. Any thread.
+  void break_off() { broken_off_ = true; }
+
   // Of the steps that come now. Changes between two of them alone.
   Place place() const { return place_; }
   void take_place(const GroupSession& session) { place_ = session.place(); }
 
  private:
-  static bool told_to_stop(const GroupFormer& former, WaitReasons& reasons);
+  bool told_to_stop(const GroupFormer& former, WaitReasons& reasons) const;
   void enter(GroupSession& session, GroupFormer::Formed formed);
   void share_lineage(const StepGroup& group, int source);
 
@@ -78,7 +82,8 @@ class Starter {
   Gossip* const gossip_;
   Settings settings_;
   Place place_;
-  std::string warned_;    // of a minority
+  std::string warned_;  // of a minority
+  std::atomic<bool> broken_off_ = false;
   bool unnamed_ = false;  // trains apart, and has not said who is gone
 };
 

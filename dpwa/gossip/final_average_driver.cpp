@@ -158,6 +158,7 @@ FinishReport run_final_average(TrainerSide& side) {
   std::set<std::string> served;  // peers that hold the final snapshot
   std::optional<FinishReport> report;
   while (!report) {
+    if (side.broken_off) throw std::runtime_error("the end was broken off");
     if (stop_signal::received() != 0) {
       if (const auto made = average.report()) return *made;
       log(LogLevel::info, "gossip",

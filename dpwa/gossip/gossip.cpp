@@ -109,7 +109,8 @@ GossipState Gossip::resume_state() const {
 }
 
 TrainerSide Gossip::side() {
-  return {config_, parameters_, blocks_, random_, state_, *node_, *passes_, now_, said_not_finite_};
+  return {config_, parameters_, blocks_, random_,          state_,
+          *node_,  *passes_,    now_,    said_not_finite_, broken_off_};
 }
 
 void Gossip::start_after(Duration waited) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -54,6 +55,8 @@ class Gossip : public GossipSession {
   FinishReport finish() override;
   void leave() override;
   void show(const std::string& name, double value) override;
+  // Ends the wait of a start or of a final average soon, with a std::runtime_error. Any thread.
+  void break_off() { broken_off_ = true; }
 
   // For a back end that takes turns with this one, between two steps. After rest() that back end
   // changes the parameters, and peers get none of them to blend. resume() publishes the parameters
@@ -100,6 +103,7 @@ class Gossip : public GossipSession {
   std::uint64_t incarnation_ = 0;
   bool resumed_ = false;
   bool said_not_finite_ = false;
+  std::atomic<bool> broken_off_ = false;
   std::optional<std::uint64_t> pull_wanted_;  // begin a pull once more than that are published
   std::optional<Arrival> fetching_;           // has landed, and is on its way to the parameters
   LogLimiter log_limiter_;

@@ -139,6 +139,7 @@ void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, Ti
   StartDriver driver(side, start);
   bool begins = false;
   while (!begins) {
+    if (side.broken_off) throw std::runtime_error("the start was broken off");
     const StartUp::Action action = start.next(SteadyClock::now(), side.random);
     log_lines(start.take_lines());
     begins = std::visit(driver, action);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -36,6 +37,7 @@ struct TrainerSide {
   ModelPasses& passes;
   const TimeSource& now;  // the clock of `state`
   bool& said_not_finite;  // report_unless_finite() has warned since the weights were replaced
+  const std::atomic<bool>& broken_off;  // the program waits no more: Gossip::break_off()
 
   Progress progress() const;     // of now, without version and loss
   bool publish_now(bool final);  // waits for the copy and for a free buffer
@@ -57,7 +59,7 @@ std::vector<PeerAnswer> answers_of(const std::vector<Greeted>& greeted,
 
 // Performs the actions of StartUp until the node may begin (start_driver.cpp). `resumed`: the
 // parameters are those of a checkpoint. Throws std::runtime_error with one line when this node
-// cannot begin.
+// cannot begin, or is broken off.
 void run_start_up(TrainerSide& side, bool resumed, std::uint64_t new_lineage, TimePoint begun);
 
 // Performs the actions of FinalAverage (final_average_driver.cpp).

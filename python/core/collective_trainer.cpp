@@ -159,6 +159,7 @@ void CollectiveTrainer::leave() {
 }
 
 void CollectiveTrainer::break_off() {
+  own().node->break_off();
   own().replica.break_off();
 }
 

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -123,7 +124,10 @@ class GossipTrainer final : public Trainer {
     running_ = false;
     if (session()) session()->leave();
   }
-  void break_off() override {}  // its waits are short
+  // Its steps do not wait, and a node process ends its own waits.
+  void break_off() override {
+    if (Gossip* const gossip = gossip_) gossip->break_off();
+  }
 
  private:
   struct Own {
@@ -153,7 +157,9 @@ class GossipTrainer final : public Trainer {
 
   std::unique_ptr<GossipSession> session_of(Parameters& parameters) {
     if (config_.gossip.daemon) return std::make_unique<attach::AttachedGossip>(config_, parameters);
-    return std::make_unique<Gossip>(config_, parameters);
+    auto gossip = std::make_unique<Gossip>(config_, parameters);
+    gossip_ = gossip.get();
+    return gossip;
   }
 
   const unsigned threads_;
@@ -163,6 +169,7 @@ class GossipTrainer final : public Trainer {
   std::map<std::string, std::string> settings_;  // require_same()
   std::shared_ptr<MemoryFile> shared_;           // with a node process
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
+  std::atomic<Gossip*> gossip_ = nullptr;  // of the session, where it is in this process
   std::optional<GossipState> restored_;
   GossipState alone_;  // without a session
   bool running_ = false;

@@ -71,7 +71,8 @@ class Attached(InFolder):
                 for _ in range(20):
                     node.step(loss=0.5)
                 node.show("accuracy", 0.5)
-                asked = subprocess.run([CLI, "status", "--json", self.file], capture_output=True, check=True)
+                asked = subprocess.run([CLI, "status", "--json", "--timeout-ms", "60000", self.file], capture_output=True,
+                                       check=True)  # fmt: skip
                 shown = [one["status"].get("shown", {}) for one in json.loads(asked.stdout)["nodes"]]
                 self.assertEqual(shown[1], {"accuracy": 0.5})
                 self.assertLessEqual(shown[0].items(), {"first": 1.0}.items())  # {}: it has not begun to train

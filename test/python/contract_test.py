@@ -303,7 +303,8 @@ class Contract:
 
     def test_numbers_of_the_program_are_in_its_status(self: Any) -> None:
         def shown() -> list[Any]:
-            asked = subprocess.run([CLI, "status", "--json", f"{self.folder}/cluster.yaml"], capture_output=True, check=True)
+            words = [CLI, "status", "--json", "--timeout-ms", "60000", f"{self.folder}/cluster.yaml"]
+            asked = subprocess.run(words, capture_output=True, check=True)
             return [one["status"].get("shown") for one in json.loads(asked.stdout)["nodes"]]
 
         def check(own: Participant) -> Any:

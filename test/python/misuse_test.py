@@ -4,6 +4,7 @@ signals to a process. One line, and nothing left behind."""
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,34 @@ class Misuse(InFolder):
                     exec(cells[1], names)
                 names["node"].finish()
                 self.assertEqual({len(one._post_accumulate_grad_hooks or ()) for one in names["model"].parameters()}, {0})
+
+    def test_a_start_that_was_interrupted_leaves_and_the_name_can_be_used_again(self) -> None:
+        for backend in ("gossip: {start_wait_ms: 600s, min_nodes: 2}", "backend: collective\ncollective: {start_wait_ms: 600s}",
+                        "backend: collective\ncollective: {start_wait_ms: 600s, on_lost_rank: gossip}"):  # fmt: skip
+            with self.subTest(backend):
+                file = Path(cluster(self.folder, 2, *backend.split("\n")))
+                first, *_ = re.findall(r"port: (\d+)", file.read_text(encoding="utf-8"))
+                alone = Path(self.folder, "alone.yaml")
+                alone.write_text(f"nodes: [{{name: w1, port: {first}}}]\ngossip: {{start_wait_ms: 50}}\nlog: {{level: error}}\n",
+                                 encoding="utf-8")  # fmt: skip
+                text = f"""
+import sys; sys.path.insert(0, {PACKAGE!r})
+import dpwa, numpy
+node = dpwa.attach_arrays({{"w": numpy.zeros(3)}}, {str(file)!r}, "w1")
+try:
+    print("waits", flush=True)
+    node.start()
+except KeyboardInterrupt: pass
+node.leave()
+while True:  # until what goes on in the background has left
+    again = dpwa.attach_arrays({{"w": numpy.zeros(3)}}, {str(alone)!r}, "w1")
+    try: again.start()
+    except dpwa.Error: continue
+    break
+again.leave()
+print("again", flush=True)
+"""
+                self.assertEqual(self.interrupted(text), ["again"])
 
     def test_a_call_beside_another_one_is_refused_and_harms_nothing(self) -> None:
         file = cluster(self.folder, 2, "backend: collective", f"collective: {{start_wait_ms: {PATIENCE:.0f}s}}")

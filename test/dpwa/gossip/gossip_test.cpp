@@ -157,13 +157,18 @@ TEST_CASE("while readers hold all buffers, no pull is compared with a model from
   node.gossip().publish([] { return 1.0; });
   auto other = store.latest();
   node.gossip().publish([] { return 1.0; });
-  CHECK(steps(5) == 1);
+  const auto until = [&](float value) {  // a pull may end late
+    for (int tries = 0; tries < 1000 && node.values()[0] < value; ++tries) steps(1);
+    return node.values()[0];
+  };
+  CHECK(until(4.0F) == 4.0F);
+  CHECK(steps(5) == 0);
   CHECK(node.values()[0] == 4.0F);
   one.reset();
   other.reset();
-  CHECK(steps(5) >= 4);
-  CHECK(node.values()[0] > 7.5F);
-  CHECK(node.values()[0] <= 8.0F);
+  const float end = until(7.9F);
+  CHECK(end > 7.9F);
+  CHECK(end <= 8.0F);
 }
 
 TEST_CASE("a report names peer, factor, staleness, distance, bytes and clock of a blend") {
