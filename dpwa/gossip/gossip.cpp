@@ -267,8 +267,11 @@ std::optional<Arrival> Gossip::await_arrival(Duration& waited) {
   Client& client = node_->client();
   const auto from = SteadyClock::now();
   const auto until = from + config_.gossip.step_budget;
-  // An accelerator must have finished the publish before the pull begins.
-  while (pull_wanted_ && !fetching_ && !client.under_way() && SteadyClock::now() < until) {
+  // An accelerator must have finished the publish, and with the landing, before the pull begins.
+  // Where nothing was published it waits for a later step.
+  const auto works = [this] { return passes_->under_way() || !parameters_.landing_is_free(); };
+  while (pull_wanted_ && works() && !fetching_ && !client.under_way() &&
+         SteadyClock::now() < until) {
     std::this_thread::sleep_for(settle_poll);
     complete_publish();
   }
