@@ -10,7 +10,8 @@
 namespace dpwa::diagnosis {
 namespace {
 
-constexpr double starved = 0.12;  // share of the time that a thread was ready, and others ran
+constexpr double starved = 0.12;   // share of its own time that a thread was ready, and others ran
+constexpr double least_own = 0.3;  // of the time: what nearly always waits is not judged by less
 constexpr double much_starved = 0.4;
 constexpr double slower = 1.4;      // than the median of the others
 constexpr double waits_itself = 1;  // of its own time
@@ -40,7 +41,7 @@ struct Tenants {
   double cpu_s = 0;               // of all
   double wanted_s = 0;            // that all would use if none waited for other nodes
   bool waits_for_disk = false;    // one of them
-  std::set<unsigned> processors;  // that any of them may use
+  std::set<unsigned> processors;  // that any of the starving ones may use
 };
 
 // Nodes that step together want the processors in bursts.
@@ -50,10 +51,13 @@ double wanted_s(const Activity& activity) {
   return (activity.cpu_s + activity.cpu_wait_s) / works;
 }
 
-// A server has no main thread that computes.
+// Of its own time, so that waits for others hide nothing. A server has no main thread that
+// computes.
 double wait_share(const Activity& activity) {
-  const double waited = activity.last.is_server ? activity.cpu_wait_s : activity.main_cpu_wait_s;
-  return activity.seconds > 0 ? waited / activity.seconds : 0;
+  if (activity.seconds <= 0) return 0;
+  if (activity.last.is_server) return activity.cpu_wait_s / activity.seconds;
+  const double own_s = std::clamp(activity.own_s, least_own * activity.seconds, activity.seconds);
+  return std::min(1.0, activity.main_cpu_wait_s / (activity.steps > 0 ? own_s : activity.seconds));
 }
 
 std::map<std::string, Tenants> tenants_of(const Interval& interval) {
@@ -63,12 +67,12 @@ std::map<std::string, Tenants> tenants_of(const Interval& interval) {
     tenants.all.push_back(&activity);
     tenants.cpu_s += activity.cpu_s;
     tenants.wanted_s += wanted_s(activity);
-    tenants.processors.insert(activity.last.processors.begin(), activity.last.processors.end());
     const auto host = interval.hosts.find(activity.last.host);
     if (host != interval.hosts.end())
       tenants.waits_for_disk |= waits_for_disk(activity, host->second);
     if (wait_share(activity) < starved) continue;
     tenants.starving.push_back(name);
+    tenants.processors.insert(activity.last.processors.begin(), activity.last.processors.end());
     tenants.starving_share += wait_share(activity);
   }
   for (auto& [host, tenants] : by_host) {
@@ -79,7 +83,8 @@ std::map<std::string, Tenants> tenants_of(const Interval& interval) {
 }
 
 std::string waited_words(const Tenants& tenants) {
-  return "ready to run, but not running, for " + percent(tenants.starving_share) + " of the time; ";
+  return "ready to run, but not running, for " + percent(tenants.starving_share) +
+         " of its own time; ";
 }
 
 // Who shares the processors by groups gains nothing by being nicer than a program of another one.
@@ -97,8 +102,12 @@ constexpr auto look_for_limits =
 // They use all of the processors that they may use, and others of their host are idle.
 bool are_pinned(const Tenants& tenants, const HostActivity& host) {
   const auto usable = static_cast<double>(tenants.processors.size());
-  return usable > 0 && usable < host.processors &&
-         tenants.cpu_s >= much_used * usable * host.seconds &&
+  double cpu_s = 0;
+  for (const Activity* activity : tenants.all) {
+    if (std::ranges::includes(tenants.processors, activity->last.processors))
+      cpu_s += activity->cpu_s;
+  }
+  return usable > 0 && usable < host.processors && cpu_s >= much_used * usable * host.seconds &&
          host.idle_s >= much_used * (host.processors - usable) * host.seconds;
 }
 

@@ -1,6 +1,8 @@
 #include "dpwa/diagnosis/interval.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
 namespace dpwa::diagnosis {
@@ -39,13 +41,53 @@ Activity activity_of(const std::string& name, const Process& first, const Proces
     const Peer& then = before == first.peers.end() ? none : before->second;
     activity.peers[peer] = {now.ok - std::min(now.ok, then.ok),
                             now.failed - std::min(now.failed, then.failed), now.failures,
-                            now.is_unreachable};
+                            now.is_unreachable, now.rests};
   }
   return activity;
 }
 
 bool is_same(const Process& one, const Process& other) {
   return one.answers && other.answers && one.incarnation == other.incarnation;
+}
+
+std::vector<double> mean_sketch(const Observation& observation, std::size_t size) {
+  std::vector<double> mean(size);
+  double count = 0;
+  for (const auto& [name, process] : observation.processes) {
+    if (process.sketch.size() != size) continue;
+    ++count;
+    for (std::size_t k = 0; k < size; ++k) mean[k] += process.sketch[k];
+  }
+  for (double& sum : mean) sum /= count;
+  return mean;
+}
+
+// ||mean of v||^2 / mean of ||v||^2 of its ways v from the mean model.
+double steadiness_of(std::span<const Observation> observations, const std::string& name,
+                     const Process& last) {
+  constexpr double least = 3;  // observations
+  std::vector<double> sum(last.sketch.size());
+  const std::vector<double>* before = nullptr;
+  double squares = 0, seen = 0;
+  for (const Observation& observation : observations) {
+    const auto found = observation.processes.find(name);
+    if (found == observation.processes.end() || !is_same(found->second, last)) continue;
+    const std::vector<double>& own = found->second.sketch;
+    if (own.empty() || own.size() != sum.size()) continue;
+    if (before != nullptr && *before == own) continue;  // that of a large model is older
+    before = &own;
+    const std::vector<double> mean = mean_sketch(observation, own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      const double way = own[k] - mean[k];
+      sum[k] += way;
+      squares += way * way;
+    }
+    ++seen;
+  }
+  if (seen < least || !(squares > 0)) return std::numeric_limits<double>::quiet_NaN();
+  double of_sum = 0;
+  for (const double each : sum) of_sum += each * each;
+  return of_sum / (seen * squares);
 }
 
 void add_activities(std::span<const Observation> observations, Interval& interval) {
@@ -55,14 +97,18 @@ void add_activities(std::span<const Observation> observations, Interval& interva
     const Observation* first = nullptr;
     const Process* before = nullptr;
     std::vector<double> losses, to_mean;
+    std::map<std::string, unsigned> rests;
     double own_step_s = 0;
     for (const Observation& observation : observations) {
       const auto found = observation.processes.find(name);
-      if (found == observation.processes.end() || !is_same(found->second, last)) continue;
+      const bool answered = found != observation.processes.end() && is_same(found->second, last);
+      constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+      losses.push_back(answered ? found->second.loss : unknown);
+      to_mean.push_back(answered ? found->second.to_mean : unknown);
+      if (!answered) continue;
       const Process& now = found->second;
       if (first == nullptr) first = &observation;
-      losses.push_back(now.loss);
-      to_mean.push_back(now.to_mean);
+      for (const auto& [peer, each] : now.peers) rests[peer] += each.rests ? 1 : 0;
       if (before != nullptr && now.steps > before->steps) {
         const double each =
             (own_seconds(now) - own_seconds(*before)) / grown(before->steps, now.steps);
@@ -74,6 +120,8 @@ void add_activities(std::span<const Observation> observations, Interval& interva
     activity.seconds = end.at_s - first->at_s;
     activity.losses = std::move(losses);
     activity.to_mean = std::move(to_mean);
+    activity.rests = std::move(rests);
+    activity.steadiness = steadiness_of(observations, name, last);
     activity.own_step_s = own_step_s;
     interval.active.emplace(name, std::move(activity));
   }
@@ -117,11 +165,14 @@ Link link_over(std::span<const Observation> observations, const std::string& fro
       if (each.own_port != last.own_port || each.port != last.port) continue;
       if (first == nullptr) first = &each;
       link.rtt_ms = std::min(link.rtt_ms, each.rtt_ms);
+      link.steady_ms = std::max(link.steady_ms, each.rtt_ms - each.rtt_deviation_ms);
     }
   }
   link.segments = grown(first->segments, last.segments);
   link.segments_again = grown(first->segments_again, last.segments_again);
   link.bytes = grown(first->bytes_sent, last.bytes_sent);
+  link.all_segments = static_cast<double>(last.segments);
+  link.all_bytes = static_cast<double>(last.bytes_sent);
   return link;
 }
 

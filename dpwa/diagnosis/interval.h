@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -13,10 +14,13 @@ namespace dpwa::diagnosis {
 struct Link {
   std::string from;
   std::string to;
-  double rtt_ms = 0;  // the least that was observed
+  double rtt_ms = 0;     // the least that was observed
+  double steady_ms = 0;  // the most that round trips took for sure
   double segments = 0;
   double segments_again = 0;
   double bytes = 0;
+  double all_segments = 0;  // since the connection began
+  double all_bytes = 0;
 };
 
 // What one process did between the first and the last observation in which it answered with the
@@ -41,9 +45,13 @@ struct Activity {
   double disk_bytes = 0;
   double pulls_ok = 0;
   double clipped = 0;
-  std::vector<double> losses;         // of each observation
-  std::vector<double> to_mean;        // of each observation, likewise
-  std::map<std::string, Peer> peers;  // what was added to their counters
+  std::vector<double> losses;             // of each observation; NaN: not known
+  std::vector<double> to_mean;            // likewise
+  std::map<std::string, Peer> peers;      // what was added to their counters
+  std::map<std::string, unsigned> rests;  // observations in which it let a peer rest
+  // Share of its way from the mean model that stays the same between the observations; NaN: not
+  // known. 1 / their number where every step throws it elsewhere.
+  double steadiness = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct HostActivity {

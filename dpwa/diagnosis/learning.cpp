@@ -20,6 +20,7 @@ constexpr double other_data = 1.6;  // ratio of the mean losses
 constexpr double always = 1.25;     // ratio in each observation
 constexpr double least_difference = 0.1;
 constexpr double much_farther = 2;  // from the mean model than most others
+constexpr double steady = 0.6;      // data pulls a model one way, large steps throw it every way
 
 // A bound that honest nodes exceed is one that many nodes find exceeded.
 void judge_clipping(const Interval& interval, Findings& findings) {
@@ -70,7 +71,7 @@ double times_as_far(const Interval& interval, const std::string& name, const Act
   for (std::size_t at = 0; at < activity.to_mean.size(); ++at) {
     const auto usual = usual_of(&Activity::to_mean, interval, name, at);
     const double own = activity.to_mean[at];
-    if (!usual || !std::isfinite(own) || !(usual->high > 0)) return 0;
+    if (!usual || !std::isfinite(own) || !(usual->high > 0)) continue;
     times = std::min(times, own / usual->high);
   }
   return std::isfinite(times) ? times : 0;
@@ -85,17 +86,17 @@ struct LossRatio {
 std::optional<LossRatio> different_loss(const Interval& interval, const std::string& name,
                                         const Activity& activity) {
   LossRatio sum;
-  std::size_t higher = 0, lower = 0;
+  std::size_t higher = 0, lower = 0, count = 0;
   for (std::size_t at = 0; at < activity.losses.size(); ++at) {
     const double own = activity.losses[at];
     const auto usual = usual_of(&Activity::losses, interval, name, at);
-    if (!usual || !std::isfinite(own)) return std::nullopt;
+    if (!usual || !std::isfinite(own)) continue;
+    ++count;
     sum.own += own;
     sum.usual += std::clamp(own, usual->low, usual->high);
     higher += own >= always * usual->high ? 1 : 0;
     lower += own * always <= usual->low ? 1 : 0;
   }
-  const std::size_t count = activity.losses.size();
   if (count < least_losses || (higher != count && lower != count)) return std::nullopt;
   sum.own /= static_cast<double>(count);
   sum.usual /= static_cast<double>(count);
@@ -115,7 +116,8 @@ void judge_data(const Interval& interval, Findings& findings) {
     const double times = times_as_far(interval, name, activity);
     // One of n nodes that is far away is n - 1 times as far from the mean as each other one.
     const auto others = static_cast<double>(interval.active.size() - 1);
-    if (times >= std::min(much_farther, 0.75 * others)) {
+    const bool is_steady = activity.steadiness >= steady;  // not where that is not known
+    if (times >= std::min(much_farther, 0.75 * others) && !is_steady) {
       char distance[96];
       std::snprintf(distance, sizeof distance, ", and it is %.3g times as far from the mean model",
                     times);

@@ -18,6 +18,11 @@ constexpr double slow_ms = 8;
 constexpr double much_slower = 4;   // than the median of the others
 constexpr double much_lost = 0.01;  // a process that stands still for a moment costs less
 constexpr double least_lost = 4;
+// Of a pair that lets each other rest, since its connections began: the smoothed round trip is of
+// several then.
+constexpr double settled_segments = 20;
+constexpr double lost_at_rest = 2;
+constexpr unsigned rests_seen = 3;
 constexpr double much_waited = 0.3;
 constexpr std::uint64_t sure = 3;  // failures in a row
 
@@ -25,12 +30,36 @@ using Pair = std::pair<std::string, std::string>;  // in the order of the names
 
 struct PairLink {
   std::optional<double> rtt_ms;
+  double steady_ms = 0;
   double segments = 0;
   double again = 0;
+  bool is_at_rest = false;
 };
 
+// Where acknowledgements wait for an answer now and then, the mean of round trips is long, and so
+// is their deviation from it.
+bool takes_long(const PairLink& link) {
+  return link.rtt_ms && std::min(*link.rtt_ms, link.steady_ms) >= slow_ms;
+}
+
 bool is_lossy(const PairLink& link) {
-  return link.again >= least_lost && link.again >= much_lost * link.segments;
+  const double least = link.is_at_rest && !takes_long(link) ? lost_at_rest : least_lost;
+  return link.again >= least && link.again >= much_lost * link.segments;
+}
+
+unsigned rests(const Interval& interval, const std::string& of, const std::string& peer) {
+  const auto found = interval.active.find(of);
+  if (found == interval.active.end()) return 0;
+  const auto seen = found->second.rests.find(peer);
+  return seen == found->second.rests.end() ? 0 : seen->second;
+}
+
+// Each finds the other late, and not its other peers: so it is the way between them, which both use
+// too rarely to show it in this time.
+bool rest_from_each_other(const Interval& interval, const Pair& pair) {
+  const unsigned one = rests(interval, pair.first, pair.second);
+  const unsigned other = rests(interval, pair.second, pair.first);
+  return one > 0 && other > 0 && one + other >= rests_seen;
 }
 
 // Both directions of all connections of a pair together.
@@ -40,8 +69,12 @@ std::map<Pair, PairLink> pairs_of(const Interval& interval) {
     PairLink& pair = pairs[std::minmax(link.from, link.to)];
     pair.segments += link.segments;
     pair.again += link.segments_again;
-    if (link.segments < least_segments || link.bytes < least_bytes) continue;
+    pair.is_at_rest = rest_from_each_other(interval, std::minmax(link.from, link.to));
+    const bool moves = link.segments >= least_segments && link.bytes >= least_bytes;
+    const bool has_moved = link.all_segments >= settled_segments && link.all_bytes >= least_bytes;
+    if (!moves && !(pair.is_at_rest && has_moved)) continue;
     pair.rtt_ms = std::max(pair.rtt_ms.value_or(0), link.rtt_ms);
+    pair.steady_ms = std::max(pair.steady_ms, link.steady_ms);
   }
   return pairs;
 }
@@ -110,7 +143,7 @@ void judge_round_trips(const Interval& interval, const std::map<Pair, PairLink>&
                        Findings& findings) {
   std::vector<Suspect> suspects;
   for (const auto& [pair, link] : pairs) {
-    if (!link.rtt_ms || *link.rtt_ms < slow_ms || is_lossy(link)) continue;
+    if (!takes_long(link) || is_lossy(link)) continue;
     const double usual_ms = usual_rtt_ms(pairs, pair);
     const double waited =
         std::max(share_of_waits(interval, pair.first), share_of_waits(interval, pair.second));

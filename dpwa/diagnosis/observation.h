@@ -17,6 +17,7 @@ struct Connection {
   std::uint64_t segments_again = 0;
   std::uint64_t bytes_sent = 0;
   std::uint64_t bytes_received = 0;
+  double rtt_deviation_ms = 0;  // of round trips from the smoothed one, smoothed
 };
 
 // A peer as a node of gossip sees it.
@@ -25,6 +26,7 @@ struct Peer {
   std::uint64_t failed = 0;
   std::uint64_t failures = 0;   // in a row
   bool is_unreachable = false;  // the last one got no connection or no answer
+  bool rests = false;           // it answered late, and is not asked for a while
 };
 
 // A node or server at one moment. Counters and times grow while its process lives.
@@ -45,8 +47,9 @@ struct Process {
   double publish_s = 0;
   double blend_s = 0;
   double wait_s = 0;
-  double loss = 0;     // NaN: none
-  double to_mean = 0;  // distance of its model to the mean of all; NaN: not known
+  double loss = 0;             // NaN: none
+  double to_mean = 0;          // distance of its model to the mean of all; NaN: not known
+  std::vector<double> sketch;  // of its model; empty: none
   double cpu_s = 0;
   double cpu_wait_s = 0;
   double main_cpu_s = 0;

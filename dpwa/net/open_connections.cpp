@@ -56,6 +56,7 @@ std::optional<OpenConnection> connection_of(int descriptor) {
   if (other.host.empty()) return std::nullopt;
   OpenConnection connection{ask(::getsockname, descriptor).port, other.host, other.port};
   connection.rtt_ms = info.tcpi_rtt / 1e3;
+  connection.rtt_deviation_ms = info.tcpi_rttvar / 1e3;
   connection.segments_sent = info.tcpi_segs_out;
   // Without those that were sent again too early.
   connection.segments_sent_again =

@@ -17,6 +17,7 @@ struct OpenConnection {
   std::uint64_t segments_sent_again = 0;
   std::uint64_t bytes_sent = 0;  // that the other end has acknowledged
   std::uint64_t bytes_received = 0;
+  double rtt_deviation_ms = 0;  // of round trips from the smoothed one, smoothed
 };
 
 // All connections of the process, of whatever part of it, those that moved most first; at most

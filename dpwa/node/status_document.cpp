@@ -84,6 +84,7 @@ Json describe(const net::OpenConnection& connection) {
           {"host", connection.host},
           {"port", connection.port},
           {"rtt_ms", connection.rtt_ms},
+          {"rtt_deviation_ms", connection.rtt_deviation_ms},
           {"segments_sent", connection.segments_sent},
           {"segments_sent_again", connection.segments_sent_again},
           {"bytes_sent", connection.bytes_sent},

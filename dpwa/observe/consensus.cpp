@@ -31,7 +31,11 @@ std::optional<ModelSketch> sketch_in(const NodeStatus& node) {
 void tell_distances(std::vector<NodeStatus>& nodes) {
   std::map<NodeStatus*, ModelSketch> sketches;
   for (NodeStatus& node : nodes) {
-    if (const auto sketch = sketch_in(node)) sketches.emplace(&node, *sketch);
+    node.sketch.clear();
+    if (const auto sketch = sketch_in(node)) {
+      sketches.emplace(&node, *sketch);
+      node.sketch.assign(sketch->sums.begin(), sketch->sums.end());
+    }
     node.document.erase("sketch");
     node.document.erase("to_mean");
   }

@@ -23,6 +23,7 @@ struct NodeStatus {
   bool nobody_listens = false;  // as StatusAnswer has them
   bool connected = false;
   PeerAddress place{};
+  std::vector<double> sketch{};  // of its model (ModelSketch); empty: none
 };
 
 // The document of a node is data from the network: a value that is missing or of another type has

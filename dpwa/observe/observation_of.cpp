@@ -33,14 +33,16 @@ diagnosis::Connection connection_of(const Json& document) {
           count_in(document, "segments_sent"),
           count_in(document, "segments_sent_again"),
           count_in(document, "bytes_sent"),
-          count_in(document, "bytes_received")};
+          count_in(document, "bytes_received"),
+          number_in(document, "rtt_deviation_ms")};
 }
 
 diagnosis::Peer peer_of(const Json& document) {
   const std::string failure = raw_text(document, "last_failure");
-  return {count_in(document, "attempts_ok"), count_in(document, "attempts_failed"),
-          count_in(document, "failures_in_a_row"),
-          failure == "timed_out" || failure == "unreachable"};
+  const std::uint64_t in_a_row = count_in(document, "failures_in_a_row");
+  const bool rests = failure == "-" && in_a_row == 0 && number_in(document, "retry_in_ms") > 0;
+  return {count_in(document, "attempts_ok"), count_in(document, "attempts_failed"), in_a_row,
+          failure == "timed_out" || failure == "unreachable", rests};
 }
 
 // Of a list such as "0-3,8"; none if it is none.
@@ -102,6 +104,7 @@ diagnosis::Process process_of(const NodeStatus& status) {
   process.host = raw_text(object_in(document, "host"), "id");
   process.loss = measure_in(document, "loss");
   process.to_mean = measure_in(object_in(document, "to_mean"), "distance");
+  process.sketch = status.sketch;
   process.pulls_ok = count_in(document, "pulls_ok");
   process.clipped = count_in(object_in(document, "firewall"), "distance_clipped");
   process.waits = waits(document);

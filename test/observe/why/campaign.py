@@ -319,7 +319,8 @@ def watching() -> Iterator[None]:
     group = GROUPS[0] / f"dpwa-why-watch-{os.getpid()}"
     group.mkdir()
     (group / "cpu.shares").write_text("200000", encoding="ascii")
-    if (real_time := group / "cpu.rt_runtime_us").exists():  # else the relay may have no priority of its own
+    real_time = group / "cpu.rt_runtime_us"
+    if real_time.exists():  # else the relay may have no priority of its own
         real_time.write_text("500000", encoding="ascii")
     (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
     try:
@@ -327,6 +328,8 @@ def watching() -> Iterator[None]:
     finally:
         (GROUPS[0] / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
         with contextlib.suppress(OSError):
+            if real_time.exists():
+                real_time.write_text("0", encoding="ascii")  # the group goes later, and its share with it
             group.rmdir()
 
 

@@ -96,6 +96,10 @@ def go_together(one: Fault, other: Fault, cluster: Cluster) -> bool:
     for kind in (ABSENT, PROCESSORS, LEARNING):
         if one.cause in kind and other.cause in kind:
             return False
+    if ABSENT & {one.cause, other.cause} and LEARNING & {one.cause, other.cause} and cluster.workers < 4:
+        return False  # two are left, both midway between what they learn from: their losses are equal
+    if any(fault.cause in ABSENT and set(fault.at) & set(cluster.servers) for fault in (one, other)):
+        return False  # no worker steps
     if cluster.together and ABSENT & {one.cause, other.cause}:
         return False  # all wait for it, and show nothing else
     if cluster.one_host and PROCESSORS & {one.cause, other.cause} and {"disk"} & {one.cause, other.cause}:
