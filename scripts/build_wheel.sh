@@ -56,7 +56,8 @@ if [[ -n $sdist ]]; then
   source=$(ls build/sdist/*.tar.gz)
   ok "$source ($(du -h "$source" | cut -f1))"
 fi
-run_logged 'compiling' wheel-build "$tools/bin/pip" wheel --no-deps --no-build-isolation \
+# Its compilers are of its group: pip passes no signal on.
+run_logged 'compiling' wheel-build setsid "$tools/bin/pip" wheel --no-deps --no-build-isolation \
   --wheel-dir build/wheel-unrepaired "$source"
 PATH=$PWD/$tools/bin:$PATH run_logged 'taking in the libraries' wheel-repair "$tools/bin/auditwheel" repair \
   --wheel-dir build/wheels build/wheel-unrepaired/*.whl

@@ -67,7 +67,7 @@ ensure_torch() {
       }
     fi
   fi
-  printf '%s\n' "$folder" >"$torch_record"
+  [[ $(cat "$torch_record" 2>/dev/null) == "$folder" ]] || printf '%s\n' "$folder" >"$torch_record" || return 1
   ok "LibTorch $(torch_version "$folder"): $folder"
 }
 

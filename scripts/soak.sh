@@ -49,11 +49,14 @@ soak() {
 }
 
 heading "simulated clusters for $minutes min, from seed $seed"
+end_jobs_at_exit 'promises that were broken until now are above'
 pids=()
+set -m  # a group each, which ends with this script
 for ((job = 0; job < jobs; ++job)); do
   soak $((seed + job * seeds)) &
   pids+=($!)
 done
+set +m
 code=0
 for pid in "${pids[@]}"; do wait "$pid" || code=1; done
 ((code == 0)) && ok 'every promise held' || fail 'a promise was broken: the schedules are above'

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 from lib.messages import Failure, UsageError, fail, ok, outputs, say, show_end, warn
 from lib.output import checked, words_of
-from lib.processes import GRACE, Records, end_all, names_of, still_running
+from lib.processes import GRACE, Records, end_all, names_of, require_pidfds, still_running
 from lib.supervisor import TAKES_PART, Run, config
 
 
@@ -111,7 +111,7 @@ def detach(run: Run, limit: int, name: str) -> int:
 def announce(run: Run, limit: int, log: str, writer: int) -> Iterator[float]:
     """Names the nodes that do not take part within `limit` seconds. Sends the exit code: 0 when all take part; 2 when
     all others ended with 2 (wrong usage or configuration); else 1."""
-    left, began, shown = run.nodes, time.monotonic(), 0
+    left, began, shown = run.nodes or run.servers, time.monotonic(), 0
     while left and limit > 0:
         states = run.states()
         left = [name for name in left if states.get(name) not in TAKES_PART and name not in run.codes]
@@ -177,6 +177,7 @@ def main() -> int:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a process ended
     try:
         interrupts.raise_again()
+        require_pidfds()
         return (run if command == "run" else stop)(parser, options, words)
     except (Failure, OSError) as error:
         fail(words_of(error) + f"; see {os.path.basename(script)} --help" * isinstance(error, UsageError))

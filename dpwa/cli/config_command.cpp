@@ -171,6 +171,7 @@ void list_nodes(const NodesOptions& options, CommandContext& context) {
   if (options.json) {
     const bool collective = config.backend == Backend::collective;
     const bool kvstore = config.backend == Backend::kvstore;
+    const bool has_servers = kvstore && !is_local(config.kvstore.type);
     const Duration start_wait = collective ? config.collective.start_wait
                                 : kvstore  ? config.kvstore.start_wait
                                            : config.gossip.start_wait;
@@ -178,7 +179,8 @@ void list_nodes(const NodesOptions& options, CommandContext& context) {
         {"backend", config::name_of(config.backend)},
         {"start_wait_ms", std::chrono::ceil<std::chrono::milliseconds>(start_wait).count()},
         {"nodes", nodes},
-        {"servers", entries_of(config.kvstore.servers, options.local_only)},
+        {"servers",
+         has_servers ? entries_of(config.kvstore.servers, options.local_only) : Json::array()},
         {"processors", processor_count()},
         {"text", text}};
     context.out << document.dump() << '\n';

@@ -90,7 +90,8 @@ end_jobs() {
   local code=$? children
   trap '' INT TERM HUP
   mapfile -t children < <(jobs -p)
-  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
+  # Also the groups of those that lead one.
+  ((${#children[@]} == 0)) || kill -- "${children[@]}" "${children[@]/#/-}" 2>/dev/null || true
   wait
   exit "$code"
 }
@@ -152,7 +153,10 @@ new_run_folder() {
   folder=$base
   until mkdir "$folder" 2>/dev/null; do
     count=$((count + 1))
-    ((count < 100)) || return 1
+    if ((count == 100)); then
+      mkdir "$folder"  # which says why
+      return 1
+    fi
     folder=$base-$count
   done
   printf '%s\n' "$folder"

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 import weakref
 from collections.abc import Iterable
@@ -31,6 +32,16 @@ def start_of(pid: int) -> str | None:
         fields = stat.rpartition(") ")[2].split()  # the name before it may hold spaces; field 3 is the first here
         return None if fields[0] in "ZX" else fields[19]
     return None
+
+
+def require_pidfds() -> None:
+    """Before anything is started: what cannot be watched would be left behind."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+        _ = signal.pidfd_send_signal
+    except (AttributeError, OSError) as error:  # of a Python for older systems, such as some of Conda's; of the kernel
+        raise Failure(f"processes cannot be watched under {sys.executable}: {error}; accepted: Linux 5.3, and a Python that "
+                      "was built for it") from None  # fmt: skip
 
 
 class Process:

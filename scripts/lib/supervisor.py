@@ -131,6 +131,9 @@ class Run:
             self.run_dir = os.path.realpath(self.run_dir)
             copy = Path(self.run_dir, "cluster.yaml")
             if not copy.exists() or copy.read_bytes() != self._text:
+                if copy.exists():
+                    os.replace(copy, f"{copy}.replaced")
+                    say(f"{copy} was another file, and is {copy.name}.replaced now")
                 copy.write_bytes(self._text)
         except OSError as error:
             raise Failure(f"there can be no folder of the run: {error.filename}: {error.strerror}") from None
@@ -151,8 +154,9 @@ class Run:
         command = [self.cli, "status", "--config", self.cluster, "--json", "--timeout-ms", "1000"]
         known = (*TAKES_PART, "joining", "stale", "waiting")
         with contextlib.suppress(OSError, ValueError):
-            nodes = json.loads(subprocess.run(command, capture_output=True, check=False).stdout)["nodes"]
-            states = {node["name"]: node.get("status", {}).get("state") for node in nodes}
+            document = json.loads(subprocess.run(command, capture_output=True, check=False).stdout)
+            states = {node["name"]: node.get("status", {}).get("state") for node in document["nodes"]}
+            states |= {server["name"]: "training" for server in document.get("servers", []) if server["answered"]}
             return {name: state for name, state in states.items() if state in known}
         return {}
 
@@ -192,7 +196,8 @@ class Run:
             processors = self.file["processors"]
             threads = min(len(self._cores[name]), processors) or max(1, processors // len(self.file["nodes"]))
             command = [self._trainer, "--config", self.cluster, "--name", name, "--run-dir", self.run_dir]
-            if not any(option.partition("=")[0] == "--threads" for option in self._trainer_options):
+            given = {option.partition("=")[0] for option in self._trainer_options}
+            if not given & {"--threads", "--devices"}:  # several devices share the trainer's own choice
                 command += ["--threads", str(threads)]
             self._start(name, command + self._trainer_options, threads)
 
@@ -225,8 +230,9 @@ class Run:
         elif code not in STOPPED and (code < 128 or not self.nodes):
             self.codes[name] = code
             served = False
-            with contextlib.suppress(OSError):
-                served = b"listens on port" in Path(log).read_bytes()[begin:]
+            with contextlib.suppress(OSError, ValueError, LookupError):
+                events = Path(self.run_dir, f"{name}.events.jsonl").read_text(encoding="utf-8").splitlines()
+                served = any(event["event"] == "started" and event["wall"] >= self.began for event in map(json.loads, events))
             self._vain |= code == 2 or not served
         if code in STOPPED or (code == 0 and not is_server):
             how = "server stopped" if is_server else "done" if code == 0 else f"ended by SIG{SIGNALS[code]}"

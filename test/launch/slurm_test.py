@@ -207,7 +207,7 @@ class Launched(unittest.TestCase):
         job = self.slurm.ask("sbatch", "--parsable", "--cpus-per-task=1", flag, f"--chdir={folder}",
                              str(folder / sample)).strip()
         self.addCleanup(self.slurm.ask, "scancel", job)
-        points, runs = folder / "points", folder / "runs" / job
+        runs = folder / "runs" / job
         log = folder / f"dpwa-{job}.log"
 
         def train() -> bool:
@@ -222,7 +222,7 @@ class Launched(unittest.TestCase):
         for rank in range(count):
             result = json.loads((runs / f"rank{rank}.result.json").read_text(encoding="utf-8"))
             self.assertTrue(result["preempted"])
-            self.assertTrue((points / f"rank{rank}.{result['steps']}.ckpt").exists())
+            self.assertTrue((runs / "points" / f"rank{rank}.{result['steps']}.ckpt").exists())
 
     def test_a_job_of_a_sample_that_fails_is_not_queued_again(self) -> None:
         with tempfile.TemporaryDirectory() as name:

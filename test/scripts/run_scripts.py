@@ -34,7 +34,9 @@ case "$1 $2" in
     told=''
     trap 'echo "$5 was told to end" >>"$folder/events"; [[ -e $folder/deaf-$5 ]] || told=yes' TERM
     [[ ! -e $folder/fail-$5 ]] || { echo "bind: Address already in use"; exit "$(<"$folder/fail-$5")"; }
+    echo "{\"event\": \"started\", \"wall\": $(date +%s.%N)}" >>"$7/$5.events.jsonl"
     echo "listens on port 3 as $5"
+    mkdir -p "$folder/serving" && echo $$ >"$folder/serving/$5"
     [[ ! -e $folder/lose-$5 ]] || kill -9 $$
     until [[ -n $told ]]; do sleep 0.05; done
     sleep 0.3  # in which a second signal would be noted, too
@@ -47,7 +49,13 @@ case "$1 $2" in
       nodes+="$comma{\"name\": \"${file##*/}\", \"answered\": true, \"status\": {\"state\": \"$state\"}}"
       comma=,
     done 2>/dev/null
-    echo "{\"nodes\": [$nodes]}" ;;
+    comma='' servers=''
+    for file in "$folder"/serving/*; do
+      read -r pid <"$file" && kill -0 "$pid" || continue
+      servers+="$comma{\"name\": \"${file##*/}\", \"answered\": true}"
+      comma=,
+    done 2>/dev/null
+    echo "{\"nodes\": [$nodes], \"servers\": [$servers]}" ;;
 esac
 """
 

@@ -78,6 +78,14 @@ class Start(Scripts):
         self.assertNotEqual(self.pid("w2"), second)
         self.assertTrue(self.run_dir.joinpath("run-w2.log").exists())  # the folder of the others
 
+    def test_another_file_in_the_folder_of_the_run_is_kept(self) -> None:
+        self.run_dir.mkdir()
+        self.run_dir.joinpath("cluster.yaml").write_text("mine\n", encoding="utf-8")
+        done = self.start("--", "--at-once")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("cluster.yaml.replaced now", done.stderr)
+        self.assertEqual(self.run_dir.joinpath("cluster.yaml.replaced").read_text(encoding="utf-8"), "mine\n")
+
     def test_a_node_that_is_named_twice_is_started_once(self) -> None:
         done = self.start("--only", "w1", "--only=w1", "--", "--at-once")
         self.assertEqual(done.returncode, 0)
@@ -335,6 +343,13 @@ class Servers(Scripts):
         self.write("fail-s1", "1")
         done = self.start("--", "--at-once")
         self.assertEqual(done.returncode, 1, done.stderr)
+
+    def test_a_server_in_the_background_that_cannot_start_is_told(self) -> None:
+        self.write("servers", ONE_SERVER)
+        self.write("fail-s1", "1")
+        done = self.start("--only", "s1", "--detach")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("bind: Address already in use", done.stderr)
 
     def test_nodes_go_on_without_a_server_that_is_killed(self) -> None:
         self.write("servers", TWO_SERVERS)
