@@ -257,6 +257,11 @@ void ServerEngine::tell_lost(TimePoint now) {
   }
 }
 
+void ServerEngine::hear_of_snapshot(std::uint32_t number) {
+  const std::uint32_t known = shard_.snapshot();
+  if (number > known && number - known <= most_snapshots_ahead) shard_.announce_snapshot(number);
+}
+
 // Its requests tell a worker of it. One that makes none would not get past the snapshot.
 void ServerEngine::tell_snapshot(const MemberId& worker, const Beat& beat) {
   if (beat.snapshot >= shard_.snapshot()) return;
@@ -287,10 +292,7 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           }
           // The others may wait to learn that this server hears it too.
           if (watch_.heard(from, content, now)) beaten_ = TimePoint::min();
-          const std::uint32_t known = shard_.snapshot();
-          if (content.snapshot > known && content.snapshot - known <= most_snapshots_ahead) {
-            shard_.announce_snapshot(content.snapshot);
-          }
+          hear_of_snapshot(content.snapshot);
           if (epoch().worker(from.name) != nullptr) {
             shard_.passed_snapshot(from, content.snapshot);
             shard_.passed_epoch(from, content.past_epoch);
@@ -316,6 +318,11 @@ void ServerEngine::receive(const MemberId& from, std::uint64_t tag, Message mess
           if (member_) tell_passed();
         } else if constexpr (is_one_of<Content, Init, Push, Pull, StateMessage>) {
           epochs_.compare(from.name, content.epoch);
+          if constexpr (std::is_same_v<Content, Push>) {
+            if (epoch().has(from)) hear_of_snapshot(content.snapshot);
+            // What is captured for a later one than the last would be kept for ever.
+            content.snapshot = std::min(content.snapshot, shard_.snapshot());
+          }
           shard_.receive(from, tag, std::move(content), now);
         } else if constexpr (std::is_same_v<Content, Answer>) {
           if (content.kind == AnswerKind::name_taken && epoch().server(from.name))

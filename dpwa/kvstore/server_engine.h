@@ -130,6 +130,7 @@ class ServerEngine {
   bool has_lost_values_of(const Epoch& epoch) const;
   void end_run(const MemberId& from, const Epoch& last, TimePoint now);
   void tell_lost(TimePoint now);
+  void hear_of_snapshot(std::uint32_t number);
   void tell_snapshot(const MemberId& worker, const Beat& beat);
   void tell_passed();  // the workers whose barrier is passed
 

@@ -28,7 +28,7 @@ bool has(const std::map<MemberId, std::uint32_t>& numbers, const MemberId& worke
 void SnapshotCut::install(const Epoch& epoch) {
   for (const WorkerEntry& each : workers_) {
     const bool has_left = std::ranges::find(epoch.left, each.id.name) != epoch.left.end();
-    if (!has_left && !epoch.has(each.id) && !has_passed(each.id, number_)) torn_ = number_;
+    if (!has_left && !epoch.has(each.id)) torn_ = number_;
   }
   workers_ = epoch.workers;
   forget_the_gone(passed_, epoch);

@@ -32,9 +32,9 @@ class SnapshotCut {
   bool has_passed(const MemberId& worker, std::uint32_t number) const;
   // All workers are past the last snapshot.
   bool all_past(const Epoch& epoch) const;
-  // A worker was lost that was not past the last snapshot. It may have pushed some slices of the
-  // step with which the snapshot begins, and not the others: with merged pushes the rounds of that
-  // step then lie on both sides of the cut.
+  // A worker was lost since the last snapshot began. It may have pushed some slices of the step
+  // with which the snapshot begins, and not the others, be it past the snapshot or not: with merged
+  // pushes the rounds of that step then lie on both sides of the cut.
   bool is_torn() const { return number_ > 0 && torn_ == number_; }
 
  private:

@@ -75,10 +75,12 @@ std::optional<SnapshotPlan::Wish> SnapshotPlan::collect() {
   }
   const Epoch& epoch = engine_.epoch();
   const std::uint32_t number = engine_.shard().snapshot();
-  captured_.erase(captured_.begin(), captured_.lower_bound(number));
+  captured_.erase(captured_.begin(), captured_.lower_bound(std::max(number, written_ + 1)));
   if (number <= written_ || number <= epoch.from.number) return std::nullopt;
   if (engine_.shard().is_snapshot_torn()) {  // the next one begins by the schedule
     written_ = number;
+    captured_.clear();
+    schedule_.gave_up();
     engine_.snapshot_over(number, /*stored=*/false);
     return std::nullopt;
   }

@@ -30,6 +30,8 @@ class SnapshotSchedule {
   bool due(const Epoch& epoch, const std::string& self, const View& view, TimePoint now) const;
   // This server has begun snapshot `number` since `view` was taken: updates beyond it are news.
   void begins(std::uint32_t number, const Epoch& epoch, const View& view, TimePoint now);
+  // The last one was given up: what it would have had is on no disk.
+  void gave_up() { updates_ = 0; }
   // All workers have left, and the snapshot of their last steps is not complete on this disk yet.
   bool last_is_due(const Epoch& epoch, const View& view) const;
 

@@ -78,7 +78,8 @@ struct Server {
     engine.receive(w1, 1, Init{5, slice, spec, bytes_of({0})}, now);
     CHECK(tick(seconds(0)).empty());
   }
-  void push() {
+  void push() { push(engine.shard().snapshot()); }
+  void push(std::uint32_t snapshot) {
     Push push;
     push.epoch = engine.epoch().number;
     push.slice = slice;
@@ -86,16 +87,17 @@ struct Server {
     const auto optimizer = encode(default_options(OptimizerKind::sgd));
     push.optimizer = {optimizer.begin(), optimizer.end()};
     push.values = bytes_of({1});
-    push.snapshot = engine.shard().snapshot();
+    push.snapshot = snapshot;
     engine.receive(w1, 1, std::move(push), now);
   }
   // The worker has no more pushes from before the last snapshot.
-  void pass() {
+  void pass() { pass(w1); }
+  void pass(const MemberId& worker) {
     Beat beat;
     beat.epoch = engine.epoch().number;
     beat.joins = true;
     beat.snapshot = engine.shard().snapshot();
-    engine.receive(w1, 0, beat, now);
+    engine.receive(worker, 0, beat, now);
   }
   // Of the snapshot that begins at this time; its part.
   SnapshotPlan::Write write(seconds at) {
@@ -234,11 +236,35 @@ TEST_CASE("a snapshot in whose first step a worker was lost is given up, with me
     REQUIRE(server.engine.shard().snapshot() == 1);
     const MemberId w2{"w2", 4};
     server.install({.number = 6, .servers = {}, .workers = {{w1, 0}, {w2, 0}}});
+    server.pass(w2);  // with the first push of that step
     server.install({.number = 7, .servers = {}, .workers = {{w1, 0}}});
     server.pass();
     CHECK(server.tick(seconds(61)).size() == (merged ? 0 : 1));
     if (merged) CHECK(server.write(seconds(130)).id.number == 2);
   }
+}
+
+TEST_CASE(
+    "what a snapshot would have had that was given up is in the next one, without an update") {
+  Server server(1, KvstoreType::dist_sync);
+  server.begin();
+  server.push();
+  CHECK(server.tick(seconds(60)).empty());
+  server.install({.number = 6, .servers = {}, .workers = {}});  // all workers were killed
+  CHECK(server.tick(seconds(61)).empty());
+  CHECK(server.plan.last_is_due());
+  const auto wishes = server.tick(seconds(62));
+  REQUIRE(wishes.size() == 1);
+  CHECK(std::get<SnapshotPlan::Write>(wishes[0]).id.number == 2);
+}
+
+TEST_CASE("a worker that makes up the numbers of snapshots begins none of them") {
+  Server server(1, KvstoreType::dist_sync);
+  server.begin();
+  server.push(/*snapshot=*/0xffffffff);
+  CHECK(server.engine.shard().snapshot() == 0);
+  CHECK(server.engine.take_captured().empty());
+  CHECK(server.write(seconds(10)).id.number == 1);
 }
 
 TEST_CASE("a snapshot is not complete before the other server has its part") {
