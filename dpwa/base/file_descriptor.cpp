@@ -3,14 +3,33 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <fstream>
+#include <limits>
 
 namespace dpwa {
+
+namespace {
+
+// Else the kernel gives all users beyond a namespace one number.
+bool sees_all_users() {
+  std::uint64_t own = 1, outside = 1, count = 0;
+  std::ifstream("/proc/self/uid_map") >> own >> outside >> count;
+  return own == 0 && outside == 0 && count == std::numeric_limits<std::uint32_t>::max();
+}
+
+constexpr uid_t other_users = 65534;
+
+}  // namespace
 
 bool is_same_user(int socket) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 &&
-         size == sizeof credentials && credentials.uid == ::geteuid();
+         size == sizeof credentials && credentials.uid == ::geteuid() &&
+         (credentials.uid != other_users || sees_all_users());
 }
 
 bool has_hung_up(int socket) {

@@ -17,6 +17,8 @@ using wire::MessageType;
 
 namespace {
 
+constexpr std::size_t most_traced = 4096;  // requests of a connection that are under way
+
 kvstore::MemberId member_of(const Responder& responder) {
   return {responder.requester().peer, responder.requester().incarnation};
 }
@@ -85,6 +87,7 @@ void StoreHandler::trace_arrival(Connection& connection, std::uint64_t tag,
                             connection.responder->requester().peer;
   span.about[about.copy(span.about.data(), TracedSpan::most_about)] = '\0';
   span.begin = std::chrono::steady_clock::now();
+  if (connection.traced.size() >= most_traced) return;  // answered over a newer connection
   connection.traced.insert_or_assign(tag, span);
 }
 

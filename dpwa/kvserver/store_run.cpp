@@ -163,7 +163,11 @@ asio::awaitable<void> StoreRun::tick() {
       handler_->end_overdue(SteadyClock::now());
     }
     engine_.tick(SteadyClock::now());
-    if (snapshots_) snapshots_->tick(SteadyClock::now());
+    if (snapshots_) {
+      snapshots_->tick(SteadyClock::now());
+    } else {
+      engine_.take_captured();  // for a member that makes up snapshots
+    }
     deliver();
     // The other servers hear that this one has its part.
     if (ends_at_ && !snapshots_->last_is_due()) ++ticks_since_last_;
@@ -177,7 +181,8 @@ asio::awaitable<void> StoreRun::tick() {
       end();
       co_return;
     }
-    for (const std::string& line : engine_.take_complaints()) log(LogLevel::warn, "kvserver", line);
+    for (const std::string& line : engine_.take_complaints())
+      log(complaints_, line, LogLevel::warn, "kvserver", line);
     // The other server hears of the settings of this one first, and ends as well.
     if (engine_.refusal() && ++ticks_refused_ > ticks_to_tell) {
       refused_ = true;

@@ -63,6 +63,7 @@ class StoreRun {
   std::map<std::string, std::shared_ptr<Link>> links_;
   boost::asio::steady_timer timer_;
   EpochWords words_;
+  LogLimiter complaints_;
   kvstore::ShardCounts counted_;
   TimePoint told_waiting_;  // or when this began
   bool told_of_ended_run_ = false;

@@ -145,6 +145,9 @@ void ShardEngine::receive(const MemberId& from, Copy message, TimePoint) {
   const ValueSpec spec = message.spec;
   auto state = state_of(std::move(message), slice.elements.count);
   if (!state) return;
+  // An honest primary gives no more than it may hold itself.
+  const std::uint64_t after = memory_.bytes() + memory_of(spec.dtype, slice.elements.count);
+  if (rules_.memory_bytes != 0 && after > 2 * rules_.memory_bytes && !slices_.contains(id)) return;
   Held& held = slices_[id];
   if (!held.compared || held.version < state->version) {
     memory_.recount(held.bytes, 0);

@@ -178,6 +178,10 @@ asio::awaitable<bool> ServerSession::handshake() {
   }
   const bool is_node = hello->role == wire::Role::node;
   if (is_node && !host_.options.admits_nodes) co_return false;
+  // A call of this very process, turned around on its way: all that have the key look alike. The
+  // caller would take an answer for the word of the node that it has called.
+  if (is_node && hello->node == local_.name && hello->incarnation == local_.incarnation)
+    co_return false;
   auto reject = examine_hello(*hello, local_);
   const auto names = stream().certified_names();
   if (!reject && is_node && !net::is_for(names, hello->node)) {

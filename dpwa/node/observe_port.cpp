@@ -45,15 +45,26 @@ asio::awaitable<web::Response> ObservePort::answer(web::Request request) {
   if (auto refused = web::refusal(request, access_, needs)) co_return std::move(*refused);
   if (!live && !ready && request.path() != "/metrics")
     co_return web::error_response(404, "not here; accepted: /healthz, /readyz, /metrics");
-  const std::string text = co_await describe_();
-  const auto status = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (live || ready) {
-    const std::string state = status.value("state", "unknown");
+    const std::string state = co_await look();
     const bool has_model = state != "joining" && state != "waiting" && state != "unknown";
     co_return web::Response{.status = live || has_model ? 200U : 503U, .body = state + '\n'};
   }
+  const std::string text = co_await describe_();
+  const auto status = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Measured measured{name_, status};
   co_return web::Response{.type = metrics_type, .body = metrics_text({&measured, 1})};
+}
+
+asio::awaitable<std::string> ObservePort::look() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (state_.empty() || now >= looked_ + std::chrono::seconds(1)) {
+    looked_ = now;
+    const std::string text = co_await describe_();
+    const auto status = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    state_ = status.is_object() ? status.value("state", "unknown") : "unknown";
+  }
+  co_return state_;
 }
 
 }  // namespace dpwa

@@ -34,6 +34,8 @@ class ObservePort {
 
  private:
   boost::asio::awaitable<web::Response> answer(web::Request request);
+  // The state in one word. Everyone may ask for it, so the process is looked at once a second.
+  boost::asio::awaitable<std::string> look();
 
   const std::string name_;
   const std::string address_;
@@ -41,6 +43,8 @@ class ObservePort {
   Describe describe_;
   web::Access access_;
   web::HttpServer server_;
+  std::string state_;
+  TimePoint looked_;
 };
 
 }  // namespace dpwa

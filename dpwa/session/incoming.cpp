@@ -29,7 +29,7 @@ void Incoming::clear() {
   go(Stage::idle, {});
   frame_ = {};
   fault_.reset();
-  unlanded_ = 0;
+  unlanded_ = longest_payload_ = 0;
   wanted_ = begin_ = end_ = 0;
 }
 
@@ -110,6 +110,10 @@ void Incoming::advance() {
     case Stage::body:
       if (frame_.body.size() < body_bytes_) return grow_body();
       if (wire::is_kv_type(frame_.header.type)) return begin_payload();
+      return go(Stage::whole, {});
+    case Stage::payload:
+      longest_payload_ = std::max(longest_payload_, frame_.payload.size());
+      if (frame_.payload.size() < payload_bytes_) return grow_payload();
       [[fallthrough]];
     default:
       go(Stage::whole, {});
@@ -150,12 +154,20 @@ void Incoming::begin_payload() {
   const std::uint64_t bytes = frame_.header.body_bytes - frame_.body.size();
   std::span<std::byte> place;
   if (target_ && bytes > 0) place = target_(frame_.header.type, frame_.body, bytes);
-  if (place.empty()) {
-    frame_.payload.resize(bytes);
-    place = frame_.payload;
-  }
+  payload_bytes_ = place.empty() ? bytes : 0;
+  if (place.empty()) return grow_payload();
   DPWA_INVARIANT(place.size() == bytes, "a payload has a place of its size", place.size(), bytes);
   go(Stage::payload, place);
+}
+
+// At once as much as this connection has sent before, else four times what is there.
+void Incoming::grow_payload() {
+  const std::size_t before = frame_.payload.size();
+  const std::size_t most = std::max({body_step_bytes, longest_payload_, 4 * before});
+  ReusedBytes larger(std::min(payload_bytes_, most));
+  std::ranges::copy(frame_.payload, larger.begin());
+  frame_.payload = std::move(larger);
+  go(Stage::payload, std::span<std::byte>(frame_.payload).subspan(before));
 }
 
 wire::Decoded<Frame> Incoming::take() {

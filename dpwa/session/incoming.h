@@ -108,6 +108,7 @@ class Incoming {
   void begin_body();
   void grow_body();
   void begin_payload();
+  void grow_payload();
   void fail(wire::Fault fault, std::string detail);
 
   std::size_t ahead_bytes_;
@@ -117,15 +118,17 @@ class Incoming {
   std::array<std::byte, wire::header_bytes> header_;
   Frame frame_;
   std::optional<wire::WireError> fault_;
-  std::size_t body_bytes_ = 0;    // that Frame::body is to have
-  std::uint64_t unlanded_ = 0;    // bytes of a SNAPSHOT that no part has been named for
-  std::span<std::byte> into_;     // where the bytes of this stage go
-  std::size_t have_ = 0;          // of them
-  bool looked_ = false;           // for the rest of them, at once
-  std::size_t wanted_ = 0;        // bytes of the last want()
-  bool direct_ = false;           // the last want() was not for what is read ahead
-  std::vector<std::byte> ahead_;  // empty until the first read
-  std::size_t begin_ = 0;         // what has come and has not been used
+  std::size_t body_bytes_ = 0;       // that Frame::body is to have
+  std::size_t payload_bytes_ = 0;    // that Frame::payload is to have
+  std::size_t longest_payload_ = 0;  // that has come
+  std::uint64_t unlanded_ = 0;       // bytes of a SNAPSHOT that no part has been named for
+  std::span<std::byte> into_;        // where the bytes of this stage go
+  std::size_t have_ = 0;             // of them
+  bool looked_ = false;              // for the rest of them, at once
+  std::size_t wanted_ = 0;           // bytes of the last want()
+  bool direct_ = false;              // the last want() was not for what is read ahead
+  std::vector<std::byte> ahead_;     // empty until the first read
+  std::size_t begin_ = 0;            // what has come and has not been used
   std::size_t end_ = 0;
 };
 

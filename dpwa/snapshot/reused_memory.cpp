@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <vector>
@@ -21,8 +22,10 @@ struct Arena {
   std::shared_ptr<MemoryFile> file;  // null: memory of this process alone
 };
 
+// Few sizes: free blocks of one are of no use to another.
 constexpr std::size_t round_up(std::size_t bytes) {
-  return (bytes + least_reused_bytes - 1) / least_reused_bytes * least_reused_bytes;
+  const std::size_t step = std::max(least_reused_bytes, std::bit_ceil(bytes) / 8);
+  return (bytes + step - 1) / step * step;
 }
 
 // Never destroyed: containers of static storage may outlive every static object.

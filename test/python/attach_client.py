@@ -28,6 +28,10 @@ class Node:
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         digest = crc32c(f"{cluster}\0{name}".encode())
         self.socket.connect(f"\0dpwa-node-{os.geteuid()}-{port}-{digest:08x}")
+        # Any user of the host can bind this name.
+        _, user, _ = struct.unpack("=iII", self.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        if user != os.geteuid():
+            raise RuntimeError("the node process belongs to another user")
         told = [{"name": name, "dtype": "float32", "rule": "interpolate", "shape": shape} for name, shape in tensors]
         answer, descriptors = self.ask_for_memory({"do": "attach", "protocol": 1, "cluster": cluster, "node": name,
                                                    "process": os.getpid(), "tensors": told})  # fmt: skip

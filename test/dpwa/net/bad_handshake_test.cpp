@@ -110,6 +110,23 @@ TEST_CASE_FIXTURE(OneCaller, "a caller that does not belong here is rejected wit
   check_unharmed();
 }
 
+TEST_CASE_FIXTURE(OneCaller, "a call that comes back to the process that made it has no answer") {
+  wire::Hello hello = test::sound_hello();
+  hello.node = node.local().name;
+  hello.incarnation = node.local().incarnation;
+  {
+    RawSocket caller(node.port());
+    REQUIRE(caller.send(wire::encode(hello, 1)));
+    CHECK(caller.ended_by_other_side());
+  }
+  ++hello.incarnation;  // another process of that name
+  RawSocket caller(node.port());
+  REQUIRE(caller.send(wire::encode(hello, 1)));
+  const auto frame = caller.read_frame();
+  REQUIRE(frame);
+  CHECK(frame->header.type == wire::MessageType::reject);
+}
+
 TEST_CASE_FIXTURE(OneCaller, "a caller with another model is asked for its manifest") {
   RawSocket caller(node.port());
   REQUIRE(caller.send(wire::encode(test::sound_hello(17), 5)));

@@ -210,6 +210,25 @@ TEST_CASE("memory follows the bytes that have come, not the length that is annou
   CHECK(frame->error().fault == Fault::bad_length);
 }
 
+TEST_CASE("the memory of values grows with what has come, and is there at once the next time") {
+  const Bytes frame = push_frame(1'000'000);
+  Incoming incoming(512);
+  const auto first_place = [&](std::size_t head) {
+    Source source(std::span<const std::byte>(frame).first(head));
+    incoming.expect(any_frame());
+    CHECK_FALSE(source.read_until_ready(incoming));
+    return incoming.want().target.size();
+  };
+  const std::size_t head = frame.size() - 1'000'000;
+  CHECK(first_place(head) == 64 << 10);
+  incoming.clear();
+  Source source(frame, 100'000);
+  const auto whole = source.next(incoming, any_frame());
+  REQUIRE((whole && *whole));
+  CHECK(std::ranges::equal((*whole)->payload, std::span(frame).subspan(head)));
+  CHECK(first_place(head) == 1'000'000);
+}
+
 TEST_CASE("a large part of a snapshot is worth a wake-up before it is whole") {
   wire::SnapshotReplyHead head;
   head.length = 200'000;
