@@ -325,7 +325,11 @@ void CollectiveNode::run_out() {
 void CollectiveNode::take_final_model() {
   StepGroup& group = session_->group();
   session_->watch().begin_wait("the model of the last node at work");
-  if (const auto rank = steps_.last_at_work()) replica_.broadcast_model(group, *rank);
+  if (const auto rank = steps_.last_at_work()) {
+    // Where the group fails, some may have it, and others not: these take all from another.
+    if (*rank != group.rank()) transfer_.takes_all();
+    replica_.broadcast_model(group, *rank);
+  }
   if (!stops_on_loss()) barrier(group);
   session_->watch().end_wait();
   session_->note_left();

@@ -101,8 +101,13 @@ std::vector<Signature::Entry> HostReplica::tensors() const {
   return entries;
 }
 
+// The model changes once all of it is there.
 void HostReplica::broadcast_model(const StepGroup& group, int source) {
-  broadcast(group, "the model", "uint8 [" + std::to_string(memory_.size()) + "]", memory_, source);
+  const bool gives = group.rank() == source;
+  AlignedBuffer there(gives ? 0 : memory_.size());
+  broadcast(group, "the model", "uint8 [" + std::to_string(memory_.size()) + "]",
+            gives ? memory_ : there.bytes(), source);
+  if (!gives) std::ranges::copy(there.bytes(), memory_.begin());
 }
 
 // Through sums of all members, so that the bits are the same. The model changes once all are there.

@@ -100,10 +100,13 @@ std::optional<std::string> disagreement(const std::vector<std::string>& texts,
     const bool differ = std::any_of(values.begin(), values.end(),
                                     [&](const auto& value) { return value != values.front(); });
     if (!differ) continue;
-    const bool setting = std::ranges::all_of(
-        values, [](const std::string& value) { return value.starts_with(setting_mark); });
-    if (!setting) return "the ranks do not make the same call: " + by_rank(values, names);
-    for (std::string& value : values) value.erase(0, setting_mark.size());
+    const auto is_setting = [](const std::string& value) {
+      return value.starts_with(setting_mark);
+    };
+    if (std::ranges::none_of(values, is_setting))
+      return "the ranks do not make the same call: " + by_rank(values, names);
+    for (std::string& value : values)  // a tensor: this rank has one setting less
+      value = is_setting(value) ? value.substr(setting_mark.size()) : "";
     return "the ranks differ in a setting: " + by_rank(values, names);
   }
   return std::nullopt;

@@ -64,7 +64,8 @@ void StateTransfer::hand_over_program(const StepGroup& group) {
 }
 
 void StateTransfer::broadcast_program(const StepGroup& group) const {
-  if (!form_.empty()) broadcast(group, "the state of the program", form_, program_, plan().source);
+  for (const auto& [form, memory] : program_)
+    broadcast(group, "the state of the program", form, memory, plan().source);
 }
 
 std::string broadcast_state(const StepGroup& group, const OptimizerState* own, int root) {

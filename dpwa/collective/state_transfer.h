@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "dpwa/collective/replica.h"
 #include "dpwa/collective/signature.h"
@@ -24,11 +25,10 @@ class StateTransfer {
   // `replica` outlives it.
   explicit StateTransfer(Replica& replica) : replica_(replica) {}
 
-  // The state of the program, in host memory that outlives this object. `form`: as in
+  // A part of the state of the program, in host memory that outlives this object. `form`: as in
   // Signature::Entry.
   void share(const std::string& form, std::span<std::byte> program) {
-    form_ = form;
-    program_ = program;
+    program_.push_back({form, program});
   }
 
   double clock() const { return held_.clock(); }
@@ -36,6 +36,7 @@ class StateTransfer {
   void made_step(double clock) { held_.made_step(clock); }
   MemberState own_state(bool newcomer) const { return held_.own(newcomer); }
   void go_apart() { held_.go_apart(); }
+  void takes_all() { held_.takes_all(); }
   bool is_broken() const { return held_.is_broken(); }
 
   // All members of a new group call it with the same plan. Those that are behind take over the
@@ -65,8 +66,11 @@ class StateTransfer {
   void broadcast_program(const StepGroup& group) const;
 
   Replica& replica_;
-  std::string form_;  // of the state of the program; empty: it has none
-  std::span<std::byte> program_;
+  struct Shared {
+    std::string form;
+    std::span<std::byte> memory;
+  };
+  std::vector<Shared> program_;
   members::HeldState held_;
 };
 

@@ -21,6 +21,8 @@ class HeldState {
   MemberState own(bool newcomer) const;
   // It trains on without a group, with its own optimizer.
   void go_apart();
+  // From others, in its next group.
+  void takes_all() { holds_ = Holds::nothing; }
   // Whether it has taken over a part of the state alone, because the group has failed meanwhile.
   bool is_broken() const { return holds_ == Holds::nothing; }
 

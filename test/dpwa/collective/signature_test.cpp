@@ -45,6 +45,13 @@ TEST_CASE("other operations and other numbers of tensors disagree") {
         "the ranks do not make the same call: rank 0: nothing; rank 1: 'c' int64 []");
 }
 
+TEST_CASE("a setting that some ranks have is told as a setting") {
+  auto more = reduce("float32 [3]");
+  more.entries.insert(more.entries.begin(), {"--seed", "1", true});
+  CHECK(disagreement({reduce("float32 [3]").text(), more.text()}).value() ==
+        "the ranks differ in a setting: rank 0: nothing; rank 1: '--seed' 1");
+}
+
 TEST_CASE("what one rank has wrong comes before what follows from it") {
   auto wrong = reduce("bool [3]");
   wrong.problem = "'w': bool cannot be added";
