@@ -93,13 +93,18 @@ bool LocalKvstoreAdapter::take_optimizer_state(torch::optim::Optimizer& optimize
   }
 }
 
-// The program may have written the model's weights, or have another number of groups: then new
-// stores begin with these, and with the optimizer's state.
+// The program may have written the model's weights, or have other groups: then new stores begin
+// with these, and with the optimizer's state.
 void LocalKvstoreAdapter::update(torch::optim::Optimizer& optimizer) {
   const at::NoGradGuard no_grad;
   const auto options = kvstore::options_of(optimizer);
   const auto group_of = groups_of(optimizer);
-  if (written_.first() || stores_.size() != options.size()) {
+  const auto is_new = [&](const auto& each) {
+    const auto group = group_of.find(each.second.unsafeGetTensorImpl());
+    return group != group_of.end() && !stores_[group->second].has(each.first);
+  };
+  if (written_.first() || stores_.size() != options.size() ||
+      std::ranges::any_of(trained_, is_new)) {
     take_optimizer_state(optimizer);
     make_stores(optimizer, options);
   }

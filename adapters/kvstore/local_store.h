@@ -54,6 +54,7 @@ class LocalStore : public Store {
   void set_optimizer(const OptimizerOptions& options) override;
   void set_compression(const CompressionOptions& options) override;
 
+  bool has(const Key& key) const { return values_.contains(key); }
   SavedStates states() override;
   void load(const SavedStates& states) override;
 
