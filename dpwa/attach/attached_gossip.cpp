@@ -69,6 +69,7 @@ void AttachedGossip::start() {
   if (!node_.is_open())
     log(LogLevel::info, "attach", "waiting for the node process of '" + config_.self + "'");
   while (!node_.is_open() && SteadyClock::now() < deadline) {
+    if (broken_off_) throw std::runtime_error("the start was broken off");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     connect();
   }
@@ -100,14 +101,15 @@ void AttachedGossip::attach() {
 
 json AttachedGossip::ask(const json& request, int descriptor) {
   if (!node_.send(request.dump(), descriptor)) throw gone();
-  return answer_in(receive());
+  return answer_in(receive([this] { return broken_off_.load(); }));
 }
 
-std::string AttachedGossip::receive() {
+std::string AttachedGossip::receive(const std::function<bool()>& give_up) {
   while (true) {
     ipc::expect_soon(node_.descriptor(), answer_within);
     FileDescriptor file;
-    auto message = node_.receive(&file);
+    auto message = node_.receive(&file, give_up);
+    if (!message && give_up && give_up()) throw std::runtime_error("the call was broken off");
     if (!message) throw gone();
     const auto pass = passes_ ? pass_request_in(*message) : std::nullopt;
     if (!pass) return *std::move(message);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -45,13 +47,15 @@ class AttachedGossip : public GossipSession {
   void reload(const Config& fresh) override;  // the node process reads its own file again
   FinishReport finish() override;
   void leave() override;
+  // The node process, which has to answer, then leaves the network.
+  void break_off() override { broken_off_ = true; }
 
  private:
   void attach();
   nlohmann::json ask(const nlohmann::json& request, int descriptor = -1);
   nlohmann::json answer_in(const std::string& message);  // throws the error that it holds
   StepAnswer ask_half(const StepRequest& request);
-  std::string receive();
+  std::string receive(const std::function<bool()>& give_up = nullptr);
   std::runtime_error gone() const;
   void close();
 
@@ -63,6 +67,7 @@ class AttachedGossip : public GossipSession {
   ipc::MessageSocket node_;             // closed when there is no connection
   GossipState state_;
   bool resumed_ = false;
+  std::atomic<bool> broken_off_ = false;
   std::optional<StepReport> ended_;  // of this step, if update_wait() has nothing left to ask for
 };
 

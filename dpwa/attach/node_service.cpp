@@ -173,7 +173,9 @@ void NodeService::serve() {
     reply = text_of({{"error", error.what()}});
     leave();
   }
-  if (!trainer_.send(reply)) trainer_is_gone();
+  if (trainer_.send(reply)) return;
+  if (!step_request_in(*message)) leave();  // nobody waits for that start or end any more
+  trainer_is_gone();
 }
 
 json NodeService::answer(const json& request) {

@@ -56,7 +56,7 @@ class Gossip : public GossipSession {
   void leave() override;
   void show(const std::string& name, double value) override;
   // Ends the wait of a start or of a final average soon, with a std::runtime_error. Any thread.
-  void break_off() { broken_off_ = true; }
+  void break_off() override { broken_off_ = true; }
 
   // For a back end that takes turns with this one, between two steps. After rest() that back end
   // changes the parameters, and peers get none of them to blend. resume() publishes the parameters

@@ -59,6 +59,8 @@ class GossipSession {
   // gossip.timeout, however many peers hang.
   virtual FinishReport finish() = 0;
   virtual void leave() = 0;  // leaves at once
+  // Ends the wait of start() or finish() soon, with a std::runtime_error. Any thread.
+  virtual void break_off() = 0;
 };
 
 // The blocks of the model that pulls ask for in turn; gossip.blocks is their number. Throws

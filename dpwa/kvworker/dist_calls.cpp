@@ -28,7 +28,7 @@ std::uint64_t updates_of(const Outcome& outcome) {
 // --- of the store
 
 TimePoint DistStore::next_look() const {
-  if (broken_off_) throw KVStoreError("worker " + config_.self + ": the wait was interrupted");
+  if (*broken_off_) throw KVStoreError("worker " + config_.self + ": the wait was interrupted");
   return SteadyClock::now() + between_looks;
 }
 

@@ -37,12 +37,13 @@ std::vector<Slice> slices_of(const Key& key, const ValueSpec& spec, const Config
 
 }  // namespace
 
-DistStore::DistStore(const Config& config)
+DistStore::DistStore(const Config& config, std::shared_ptr<std::atomic<bool>> broken_off)
     : config_(config),
       rules_(store_rules(config)),
       security_(make_security(config)),
       specs_(config.self),
-      compression_(config.kvstore.compression) {
+      compression_(config.kvstore.compression),
+      broken_off_(std::move(broken_off)) {
   check_file(config);
   kvclient::StoreClientOptions options = kvclient::client_options(config, security_);
   options.engine.own_steps = true;

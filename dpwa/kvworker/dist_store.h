@@ -72,13 +72,15 @@ class DistStore {
  public:
   // Throws KVStoreError when the servers and kvstore.min_workers workers are not there within
   // kvstore.start_wait_ms, and ConfigError for a file that does not fit.
-  explicit DistStore(const Config& config);
+  // `broken_off`: as break_off() sets it, to end the wait for the start.
+  explicit DistStore(const Config& config, std::shared_ptr<std::atomic<bool>> broken_off =
+                                               std::make_shared<std::atomic<bool>>(false));
   ~DistStore();
 
   // Tells the servers that this worker leaves, once. No call but the destructor comes after it.
   void leave();
   // Ends the wait of a call, which throws KVStoreError, as does every later one. Any thread.
-  void break_off() { broken_off_ = true; }
+  void break_off() { *broken_off_ = true; }
 
   std::string_view type() const;
   // The rank of this worker and the number of workers that take part now, in the order of their
@@ -162,7 +164,7 @@ class DistStore {
   LogLimiter left_out_log_{std::chrono::seconds(1)};
   mutable int rank_ = 0;  // the last known one
   std::vector<kvclient::Ticket> abandoned_;
-  std::atomic<bool> broken_off_ = false;
+  const std::shared_ptr<std::atomic<bool>> broken_off_;
   bool left_ = false;
   std::unique_ptr<kvclient::StoreClient> client_;  // reads lent memory
   // After client_ was made:

@@ -124,9 +124,8 @@ class GossipTrainer final : public Trainer {
     running_ = false;
     if (session()) session()->leave();
   }
-  // Its steps do not wait, and a node process ends its own waits.
   void break_off() override {
-    if (Gossip* const gossip = gossip_) gossip->break_off();
+    if (GossipSession* const session = made_) session->break_off();
   }
 
  private:
@@ -153,13 +152,12 @@ class GossipTrainer final : public Trainer {
       own_->session = session_of(*own_->on_host);
     }
     if (restored_) session()->restore(*restored_);
+    made_ = session();
   }
 
   std::unique_ptr<GossipSession> session_of(Parameters& parameters) {
     if (config_.gossip.daemon) return std::make_unique<attach::AttachedGossip>(config_, parameters);
-    auto gossip = std::make_unique<Gossip>(config_, parameters);
-    gossip_ = gossip.get();
-    return gossip;
+    return std::make_unique<Gossip>(config_, parameters);
   }
 
   const unsigned threads_;
@@ -169,7 +167,7 @@ class GossipTrainer final : public Trainer {
   std::map<std::string, std::string> settings_;  // require_same()
   std::shared_ptr<MemoryFile> shared_;           // with a node process
   std::unique_ptr<Own> own_ = std::make_unique<Own>();
-  std::atomic<Gossip*> gossip_ = nullptr;  // of the session, where it is in this process
+  std::atomic<GossipSession*> made_ = nullptr;  // the session
   std::optional<GossipState> restored_;
   GossipState alone_;  // without a session
   bool running_ = false;

@@ -51,8 +51,13 @@ using State = std::tuple<double, std::map<std::string, std::uint64_t>>;
 nb::object make_trainer(const Config& config, const std::vector<Tensor>& tensors,
                         const std::vector<bool>& trained, unsigned threads, nb::object passes) {
   std::vector<TensorSpec> specs;
-  for (const auto& [name, dtype, rule, shape] : tensors)
-    specs.push_back({name, dtype_named(dtype), rule_named(rule), shape});
+  for (const auto& [name, dtype, rule, shape] : tensors) {
+    try {
+      specs.push_back({name, dtype_named(dtype), rule_named(rule), shape});
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument("tensor '" + name + "': " + error.what());
+    }
+  }
   const nb::handle on_device = passes.is_none() ? nb::handle() : passes;
   if (config.backend == Backend::collective)
     return nb::cast(

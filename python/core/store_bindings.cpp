@@ -4,6 +4,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -61,8 +62,10 @@ class Store {
   }
 
   void open() {
+    const auto broken_off = std::make_shared<std::atomic<bool>>(false);
     own_ = program_->call<std::shared_ptr<DistStore>>(
-        [config = config_] { return std::make_shared<DistStore>(config); }, [] {}, [] {}, {});
+        [config = config_, broken_off] { return std::make_shared<DistStore>(config, broken_off); },
+        [broken_off] { *broken_off = true; }, [] {}, {});
   }
   template <class Result>
   Result call(std::function<Result(DistStore&)> work) {

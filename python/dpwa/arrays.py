@@ -115,6 +115,7 @@ class ArraysNode(Node):
         arrays, or `values`, and blend what has arrived into them.
         """
         self._must_run("step()")
+        told = number(loss)
         if self._by_servers:
             if values is not None or self._optimizer is None:
                 raise _core.UsageError("step() with kvstore.update 'server': the servers make the update; accepted: "
@@ -136,13 +137,13 @@ class ArraysNode(Node):
             if self._steps_to_look_at and update is None and not self._by_servers:
                 self._look_for_writes()
             self._take_in()
-        report = self._averaged_step(loss, gradients, update) if self._gradients else None
+        report = self._averaged_step(told, gradients, update) if self._gradients else None
         if report is None:
             self._must_be("between steps", "step()")
             self._phase = "in a step"
             try:
                 with self._call:
-                    self._core.update_send(number(loss))
+                    self._core.update_send(told)
                 if gradients is not None and update is not None:
                     self._give_back()  # what update_send() has blended
                     self._update(update, gradients)
@@ -152,19 +153,19 @@ class ArraysNode(Node):
         self._give_back()
         return report
 
-    def _averaged_step(self, loss: float | None, gradients: Mapping[str, Any] | None, update: Any) -> StepReport:
+    def _averaged_step(self, loss: float, gradients: Mapping[str, Any] | None, update: Any) -> StepReport:
         if gradients is None or self._gradients is None:
             raise _core.UsageError(f"step() under backend {self._config.backend}: it averages gradients; accepted: "
                                    "step(loss, gradients=..., update=...)")  # fmt: skip
         averaged = self._gradients
         averaged.set(gradients)
         averaged.prepare()
-        with self._call, self._heeding_failures():
+        with self._call, self._heeding_failures(ends=True):
             if isinstance(averaged, ArrayStoreGradients) and self._by_servers:
                 state: Any = averaged.by_servers(self._optimizer)
             else:
                 state = averaged.update(lambda: self._update(update, averaged.means))
-            report = self._report(self._core.step(state, number(loss), False))
+            report = self._report(self._core.step(state, loss, False))
         self._known = state  # the core may ask it in the next step
         return report
 

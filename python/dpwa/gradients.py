@@ -124,6 +124,11 @@ class TorchGradients:
                 if gradient is not before or gradient._version != version:
                     self._complete(index, parameter)
 
+    @property
+    def has_none(self) -> bool:
+        """After prepare(): nothing has come since the last step."""
+        return not self._given
+
     def settle(self, _: Any = None) -> None:
         self._given.clear()
         self._note()
@@ -141,6 +146,9 @@ class TorchGradients:
         places = [self._places[index] for index in indices]
         gradients = [self._parameters[index].grad for index in indices]
         with torch.no_grad():
+            if weight == 0:  # they may be no numbers
+                torch._foreach_zero_(places)
+                return
             torch._foreach_copy_(places, [place.zero_() if gradient is None else gradient
                                           for place, gradient in zip(places, gradients)])  # fmt: skip
             if weight != 1:
@@ -177,7 +185,8 @@ class ArrayGradients:
             lambda memory, i: memory.view(trained[i].dtype).reshape(trained[i].shape),
             [value.nbytes for value in trained],
         )
-        self._own: dict[int, Any] = {}
+        self._own: dict[int, np.ndarray[Any, Any]] = {}
+        self._values = trained
         self.means: dict[str, np.ndarray[Any, Any]] = {}
         core.set_source(self)
 
@@ -185,8 +194,14 @@ class ArrayGradients:
         unknown = [name for name in gradients if name not in self._names]
         if unknown:
             raise _core.UsageError(f"gradient of '{unknown[0]}'; accepted: {', '.join(self._names)}")
+        own = {self._names.index(name): np.asarray(gradient) for name, gradient in gradients.items()}
+        for index, gradient in own.items():  # before any of them leaves
+            value = self._values[index]
+            if gradient.shape != value.shape or not np.can_cast(gradient.dtype, value.dtype, "same_kind"):
+                raise _core.UsageError(f"the gradient of '{self._names[index]}' is {gradient.dtype} {list(gradient.shape)}; "
+                                       f"accepted: {value.dtype} {list(value.shape)}")  # fmt: skip
         self.means = dict(gradients)  # until the core gives others: a node that trains apart keeps its own
-        self._own = {self._names.index(name): gradient for name, gradient in gradients.items()}
+        self._own = own
         for index in sorted(self._own, reverse=True):  # in the order in which they are sent
             full = self._core.come(index)
             if full is not None:
@@ -200,11 +215,11 @@ class ArrayGradients:
     def settle(self) -> None: ...
 
     def _write(self, index: int, weight: float) -> None:
-        place, gradient = self._places[index], np.asarray(self._own[index])
-        if gradient.shape != place.shape:
-            raise _core.UsageError(f"the gradient of '{self._names[index]}' has the shape {gradient.shape}; accepted: "
-                                   f"{place.shape}")  # fmt: skip
-        np.multiply(gradient, np.asarray(weight, place.dtype), out=place, casting="same_kind")
+        place, gradient = self._places[index], self._own[index]
+        if weight == 0:  # they may be no numbers
+            place[...] = 0
+        else:
+            np.multiply(gradient, np.asarray(weight, place.dtype), out=place, casting="same_kind")
 
     # Called by the core.
     def give(self, indices: Sequence[int], weight: float) -> None:

@@ -54,7 +54,7 @@ class GroupTrainer:
         self._moved: list[tuple[torch.Tensor, list[torch.Tensor]]] = []  # buffers on their way, and whose they are
         self._names = [config.name]
         self._clock = 0.0
-        self._shared: Any = None
+        self._shared: list[Any] = []
         self._runs = self._compared = self._exchanged = self._all_stop = self._stopping = self._accumulating = False
         self.given_up = False  # after Ctrl-C
         self._behind: list[int] = []  # at the start
@@ -80,7 +80,9 @@ class GroupTrainer:
     mark = require_same
 
     def share(self, form: str, memory: Any) -> None:
-        self._terms["the state of the program"], self._shared = form, memory
+        self._shared.append(memory)
+        part = f", part {len(self._shared)}" if len(self._shared) > 1 else ""
+        self._terms[f"the state of the program{part}"] = form
 
     def set_source(self, source: Any) -> None:
         self._gradients = source
@@ -114,9 +116,9 @@ class GroupTrainer:
             self._source = clocks.index(self._clock)
             self._behind = [rank for rank, clock in enumerate(clocks) if clock != self._clock]
             self._ranks.broadcast_tensors(self._tensors, self._source)
-            if self._shared is not None:
-                content = self._ranks.broadcast(self._shared.tobytes(), self._source)
-                torch.from_numpy(self._shared).copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
+            for memory in self._shared:
+                content = self._ranks.broadcast(memory.tobytes(), self._source)
+                torch.from_numpy(memory).copy_(torch.frombuffer(bytearray(content), dtype=torch.uint8))
         self._next = "exchange"
 
     def _require_alike(self, said: Sequence[dict[str, Any]]) -> None:

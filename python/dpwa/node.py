@@ -32,7 +32,14 @@ def number(loss: Any) -> float:
     """Of a number, or of a tensor or array with one element; NaN: unknown."""
     if loss is None:
         return math.nan
-    return float(loss.item() if hasattr(loss, "item") else loss)
+    try:
+        return float(loss.item() if hasattr(loss, "item") else loss)
+    except (TypeError, ValueError, RuntimeError) as error:
+        has_several = hasattr(loss, "numel") and loss.numel() != 1
+        if isinstance(error, RuntimeError) and not has_several:  # as of a device
+            raise
+        raise _core.UsageError(f"{type(loss).__name__} in place of a number; accepted: a number, or an array or a tensor with "
+                               "one element") from None  # fmt: skip
 
 
 def show_metrics(node: Node | None, metrics: Mapping[str, Any]) -> None:
@@ -42,7 +49,7 @@ def show_metrics(node: Node | None, metrics: Mapping[str, Any]) -> None:
             continue
         try:
             shown = number(value)
-        except (TypeError, ValueError, RuntimeError):  # a list, a dict, an array, a tensor of several elements
+        except RuntimeError:  # a list, a dict, an array, a tensor of several elements
             continue
         with contextlib.suppress(_core.UsageError):
             node.show(re.sub(r"[^\w./ -]", "_", name, flags=re.ASCII)[:40], shown)
@@ -87,6 +94,7 @@ class Node:
         self._dropped: weakref.finalize[..., Node] | None = None
         self._given_up = False  # its start has failed: the core is not asked any more
         self._skipped = 0
+        self._shared: list[Any] = []  # memory of the program
         self._shown = _core.ShownNumbers()
         self._finished = FinishReport(False, 1, float("nan"), True)
 
@@ -148,7 +156,7 @@ class Node:
     def share(self, state: Any) -> None:
         """Before start(): a small array of NumPy or tensor in host memory with what the program knows in common with
         the others where they step together, such as its position in the data. The program advances it before step();
-        a node that joins later takes it over."""
+        a node that joins later takes it over. It may be called for several: a Sampler shares its position."""
         self._must_be("made", "share()")
         if not (isinstance(state, np.ndarray) or hasattr(state, "numpy")):
             raise _core.UsageError(f"share() of a {type(state).__name__}; accepted: an array of NumPy or a tensor, which the "
@@ -156,9 +164,10 @@ class Node:
         array = np.asarray(state)
         if not (array.flags.c_contiguous and array.flags.writeable):
             raise _core.UsageError("share() of an array that is not contiguous, or not to be written")
-        self._shared = array.reshape(-1).view(np.uint8)  # the core writes into it
+        memory = array.reshape(-1).view(np.uint8)
+        self._shared.append(memory)  # the core writes into it
         if self._together:
-            self._core.share(f"{array.dtype} [{', '.join(str(size) for size in array.shape)}]", self._shared)
+            self._core.share(f"{array.dtype} [{', '.join(str(size) for size in array.shape)}]", memory)
 
     def start(self) -> None:
         """Joins the network and brings the parameters to common weights. Bounded by start_wait_ms of the back end. A node
@@ -185,6 +194,8 @@ class Node:
         """Takes the final average where gossip.final_average is on, and leaves. Under collective a node without data
         goes on with zeros until all have finished. A second call does nothing."""
         self._forget_average()
+        if self._phase in ("averaged", "in a step"):
+            self._phase = "between steps"  # the step is not ended
         if self._phase == "between steps":
             self._take_in()
             with self._call, self._heeding_failures():
@@ -224,10 +235,15 @@ class Node:
     def set_batch_size(self, samples: int) -> None:
         """Samples in the batch of the next gradients, or in all of a step: the weight of its gradients in the mean over
         all nodes. 0: they do not count. No effect where gradients stay on the node."""
-        if samples != int(samples) or samples < 0:
+        self._must_run("set_batch_size()")
+        self._weigh(samples)
+
+    def _weigh(self, samples: int) -> None:
+        count = number(samples)
+        if not count.is_integer() or count < 0:
             raise _core.UsageError(f"set_batch_size({samples}); accepted: 0 or more")
         if self._averages:
-            self._core.set_samples(samples)
+            self._core.set_samples(count)
 
     def should_stop(self, wanted: bool = False) -> bool:
         """After a step: whether the loop ends now. Under gossip every node decides for itself; where all step together
@@ -284,15 +300,21 @@ class Node:
             self._dropped.detach()
 
     @contextlib.contextmanager
-    def _heeding_failures(self) -> Iterator[None]:
-        """Around a call of the core that may wait for other nodes, or end the run of this one."""
+    def _heeding_failures(self, ends: bool = False) -> Iterator[None]:
+        """Around a call of the core that may wait for other nodes, or end the run of this one. ends: so does an exception
+        of the program in it, as the gradients of that step have been exchanged, and would count as those of the next."""
         try:
             yield
         except BaseException as error:
             self._given_up = self._core.given_up  # after Ctrl-C the call goes on elsewhere, and then leaves
             if self._given_up:
                 self._core.keep(self)  # it may read the memory of the gradients
-            if self._given_up or type(error) is _core.Error:
+            fails = ends and not self._given_up and not isinstance(error, _core.Error)
+            if fails:
+                _core.warn(f"this node leaves: {type(error).__name__} in the update of a step")
+                with contextlib.suppress(_core.Error):
+                    self._core.leave()
+            if self._given_up or fails or type(error) is _core.Error:
                 self._end_failed()
             raise
 

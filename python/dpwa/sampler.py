@@ -43,7 +43,7 @@ class Sampler:
                 return
             self._cursor.advance(self._node.size)
             self._position[0] = self._cursor.position
-            self._node.set_batch_size(count)
+            self._node._weigh(count)  # a program may look at a batch before start()
             yield [self._index(place) for place in range(begin, begin + count)]
 
     def __len__(self) -> int:

@@ -130,6 +130,7 @@ class TorchStoreGradients:
         self._frozen = [False] * len(parameters)
         self._on_host: dict[int, torch.Tensor] = {}  # what the core reads of gradients that are on a device
         self._lent: list[Any] = [None] * len(parameters)  # what the core reads, by index
+        self._leaving: list[Any] = []  # what the core may read until the end of the step
         self._sent: dict[int, tuple[torch.Tensor, int]] = {}  # in backward(): with the count of its writes
         # Which the core may ask: that of the step before, and that of set_optimizer() before the first one.
         self._known: StoreOptimizer | None = None
@@ -172,9 +173,11 @@ class TorchStoreGradients:
             self.average.begin(index)
         if self._is_apart:
             return
+        before = self._lent[index]
         try:
             left = self._core.fired(index, self._place(index))
         except _core.UsageError:
+            self._leaving += [before, *self._lent]
             self._sent.clear()  # step() takes what has left
             raise
         if left:
@@ -223,6 +226,7 @@ class TorchStoreGradients:
             for index in dropped:
                 self._parameters[index].grad = None
         self._sent.clear()
+        self._leaving.clear()
         self._know()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -78,6 +79,7 @@ class TorchNode(Node):
         self._names, self._tensors = [], []  # of the tensors that keep their places
         self._move_in(listed)
         self._accumulates = False
+        self._optimizer: Callable[[], torch.optim.Optimizer | None] = lambda: None  # of the last step
         self._has_told = False  # that the loss is not finite
         self._gradients: TorchGradients | TorchStoreGradients | None = None
         names = [full for (full, _, _), is_one in zip(listed, trained) if is_one]
@@ -187,13 +189,15 @@ class TorchNode(Node):
         self._check()
         self._watched.check_all()
 
-    def _copy_in(self) -> None:
-        """Before a call of the core. What lies on a device has also come from it, and gone to it, then."""
+    def _copy_in(self, after_program: bool = False) -> None:
+        """Before a call of the core. What lies on a device has also come from it, and gone to it, then. after_program:
+        the program has made its step, which counts where servers have the weights, too."""
         if not self._copies:
             return
         import torch
 
-        has_theirs = self._is_apart and self._phase != "made" and self._core.updates_on_servers
+        has_theirs = (self._is_apart and not after_program and self._phase != "made"
+                      and self._core.updates_on_servers)  # fmt: skip
         with torch.no_grad():
             for copy, tensor in self._copies:
                 if not (has_theirs and isinstance(tensor, torch.nn.Parameter)):
@@ -250,7 +254,7 @@ class TorchNode(Node):
             if closure is not None:
                 raise _core.UsageError(f"step(closure=...) under backend {self._config.backend}: gradients that the "
                                        "closure computes would stay on this node")  # fmt: skip
-            return self._averaged_step(self._gradients.optimizer(optimizer, self._stepping(optimizer.step)), loss)
+            return self._averaged_step(optimizer, optimizer.step, loss)
         self.update_send(loss)
         try:
             if closure is None:
@@ -263,13 +267,18 @@ class TorchNode(Node):
             raise
         return self.update_wait()
 
-    def _averaged_step(self, state: Any, loss: Any, skips: bool = False) -> StepReport:
+    def _averaged_step(self, optimizer: torch.optim.Optimizer, step: Callable[[], Any], loss: Any,
+                       skips: bool = False) -> StepReport:  # fmt: skip
+        assert self._gradients
+        state = self._gradients.optimizer(optimizer, self._stepping(step))
         self._begin_step("step()")
-        self._prepare()
+        self._check()
+        told = self._told(loss)  # one that is refused leaves the step to be made
+        self._prepare(optimizer)
         self._copy_in()
         self._phase = "between steps"
-        with self._call, self._heeding_failures():
-            report = self._report(self._core.step(state, self._told(loss), skips))
+        with self._call, self._heeding_failures(ends=True):
+            report = self._report(self._core.step(state, told, skips))
         self._copy_back()
         self._settle(state)
         return report
@@ -286,11 +295,21 @@ class TorchNode(Node):
             _core.warn(f"the loss is {value:g}: the model of all nodes may be lost")
         return value
 
-    def _prepare(self) -> None:
-        self._check()
-        if self._gradients:
-            self._gradients.check()
-            self._gradients.prepare(self._phase == "averaged")
+    def _prepare(self, optimizer: torch.optim.Optimizer | None = None) -> None:
+        """optimizer: of the step, where it is known."""
+        if not self._gradients:
+            return
+        self._gradients.check()
+        self._gradients.prepare(self._phase == "averaged")
+        if optimizer is None:
+            return
+        last = self._optimizer()
+        is_second = self._phase != "averaged" and self._together and last is not None and last is not optimizer
+        if is_second and isinstance(self._gradients, TorchGradients) and self._gradients.has_none and any(
+                one.grad is not None for group in optimizer.param_groups for one in group["params"]):  # fmt: skip
+            raise _core.UsageError("step() of a second optimizer after one backward pass, whose gradients have been taken; "
+                                   "accepted: one optimizer, or one whose step() makes the steps of both")  # fmt: skip
+        self._optimizer = weakref.ref(optimizer)
 
     def _settle(self, known: Any = None) -> None:
         if self._gradients:
@@ -301,7 +320,7 @@ class TorchNode(Node):
             if self._averages and scaler._per_optimizer_states[id(optimizer)]["stage"].name == "UNSCALED":
                 raise _core.UsageError("scaler.unscale_() before average_gradients(): the gradients of all nodes are still "
                                        "scaled")  # fmt: skip
-            self.average_gradients()  # all nodes find an overflow in the same ones
+            self._average(optimizer)  # all nodes find an overflow in the same ones
         with contextlib.suppress(RuntimeError):  # the program has done it, to clip
             scaler.unscale_(optimizer)
         found = scaler._found_inf_per_device(optimizer)
@@ -311,8 +330,7 @@ class TorchNode(Node):
         runs = self._phase != "left"
         self._skipped += skips and runs
         if runs and self._gradients:
-            state = self._gradients.optimizer(optimizer, self._stepping(lambda: scaler.step(optimizer)))
-            report = self._averaged_step(state, loss, skips)
+            report = self._averaged_step(optimizer, lambda: scaler.step(optimizer), loss, skips)
             if skips and self._together:
                 scaler.step(optimizer)  # which notes it, and does nothing
             scaler.update(scaler.get_scale() * scaler.get_backoff_factor() if has_none else None)
@@ -332,13 +350,15 @@ class TorchNode(Node):
         if self._phase == "left":
             return
         self._begin_step("update_send()")
+        self._check()
+        is_later = self._passes is not None and not self._is_apart
+        told = math.nan if is_later else self._number(loss)  # one that is refused leaves the step to be made
         self._prepare()
         self._copy_in()
         with self._call, self._heeding_failures():
-            is_later = self._passes is not None and not self._is_apart
             if self._passes and is_later:
                 self._passes.note_loss(loss)
-            self._core.update_send(math.nan if is_later else self._number(loss))
+            self._core.update_send(told)
         if self._is_apart:
             self._copy_back()
         self._settle()
@@ -353,7 +373,7 @@ class TorchNode(Node):
         return self._wait(loss)
 
     def _wait(self, loss: Any) -> StepReport:
-        self._copy_in()
+        self._copy_in(after_program=True)
         report = self._wait_for(None if loss is None else self._number(loss))
         self._copy_back()
         if self._phase != "left":
@@ -364,11 +384,15 @@ class TorchNode(Node):
         """Before clipping: .grad holds the means over all nodes from now on. Without this call step() does it. No
         effect where gradients stay on the node, or backward() has done it."""
         self._must_run("average_gradients()")
+        self._average()
+
+    def _average(self, optimizer: torch.optim.Optimizer | None = None) -> None:
         is_done = self._phase == "averaged" and self._gradients and self._gradients.average
         if is_done or self._phase == "left":
             return
         self._must_be("between steps", "average_gradients()")
-        self._prepare()
+        self._check()
+        self._prepare(optimizer)
         self._phase = "averaged"
         if self._averages:
             self._copy_in()
@@ -409,7 +433,7 @@ class TorchNode(Node):
     def leave_out_step(self, optimizer: torch.optim.Optimizer) -> None:
         """In place of step(), after average_gradients(): the program makes no step of these gradients. On all nodes."""
         if self._phase == "averaged" and self._gradients:
-            self._averaged_step(self._gradients.optimizer(optimizer, lambda: None), None, skips=True)
+            self._averaged_step(optimizer, lambda: None, None, skips=True)
             self._skipped += 1
         elif self._phase == "averaged":
             self._phase = "between steps"
@@ -434,6 +458,7 @@ class TorchNode(Node):
     @contextlib.contextmanager
     def accumulate(self) -> Iterator[None]:
         """Around the backward passes of a step but the last: they add to the gradients of this node alone."""
+        self._must_run("accumulate()")
         self.set_accumulating(True)
         try:
             yield

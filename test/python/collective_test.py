@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import threading
@@ -22,6 +23,10 @@ except ImportError:
     torch = None  # type: ignore[assignment]
 
 COLLECTIVE = "backend: collective"
+
+
+def fails(_: Any) -> None:
+    raise KeyError("of the program")
 
 
 class Arrays(InFolder):
@@ -45,8 +50,11 @@ class Arrays(InFolder):
                     node.step(1.0)
                 with self.assertRaisesRegex(dpwa.UsageError, "gradient of 'v'; accepted: w, b"):
                     node.step(1.0, gradients={"v": 1.0}, update=update)
-                node.set_batch_size(0 if rank == 0 else 2)  # those of the first do not count
-                node.step(1.0, gradients={"w": np.full(3, 2.0 * rank), "b": np.zeros(2)}, update=update)
+                for wrong in (np.ones(4), np.ones(3, complex)):
+                    with self.assertRaisesRegex(dpwa.UsageError, "the gradient of 'w' is .*; accepted: float32 .3."):
+                        node.step(1.0, gradients={"b": np.ones(2), "w": wrong}, update=update)
+                node.set_batch_size(0 if rank == 0 else 2)  # those of the first do not count, whatever they are
+                node.step(1.0, gradients={"w": np.full(3, 2.0 if rank else math.nan), "b": np.zeros(2)}, update=update)
             return report, node.finish()
 
         (report, ended), _ = all_at_once(lambda: run(0), lambda: run(1))
@@ -65,6 +73,28 @@ class Arrays(InFolder):
                 with node:
                     node.step(gradients={"w": np.full(2, 3.0)}, update=lambda mean: {"w": node.values["w"] - mean["w"]})
                 np.testing.assert_array_equal(node.values["w"], np.full(2, -2.0))
+
+    def test_a_node_that_is_behind_takes_over_all_that_the_program_shares(self) -> None:
+        file = cluster(self.folder, 2, COLLECTIVE)
+
+        def run(rank: int) -> list[Any]:
+            node = dpwa.attach_arrays({"w": np.zeros(1)}, file, f"w{rank + 1}")
+            if rank:
+                node.load_state_dict({"clock": 5})
+            shared = [np.full(2, 10 * rank), np.full(3, 20.0 * rank)]
+            for one in shared:
+                node.share(one)
+            with node:
+                node.step(gradients={"w": np.ones(1)}, update=lambda mean: None)
+            return [one.tolist() for one in shared]
+
+        self.assertEqual(all_at_once(lambda: run(0), lambda: run(1)), [[[10, 10], [20, 20, 20]]] * 2)
+
+    def test_an_exception_in_the_update_leaves(self) -> None:
+        with dpwa.attach_arrays({"w": np.zeros(1)}, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+            with self.assertRaisesRegex(KeyError, "of the program"):
+                node.step(gradients={"w": np.ones(1)}, update=fails)
+            self.assertEqual(node.step(gradients={"w": np.ones(1)}, update=lambda _: None).outcome, "skipped")
 
     def test_what_the_package_lacks_is_refused_with_the_key(self) -> None:
         for section, words in (("{compression: fp16}", "collective.compression: fp16 is not in the Python package"),
@@ -94,6 +124,19 @@ print(nodes[0].step().outcome, flush=True)
 
 @unittest.skipIf(torch is None, "needs torch in this Python")
 class Torch(InFolder):
+    def test_a_second_optimizer_finds_no_gradients_after_the_pass_of_the_first(self) -> None:
+        model = self.model()
+        halves = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[1], model[5])]
+        with dpwa.attach(model, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
+            for step in range(2):  # one after the other, each with a pass of its own
+                loss = self.loss(model, 0, step)
+                loss.backward()
+                node.step(halves[step], loss)
+            with self.assertRaisesRegex(dpwa.UsageError, "a second optimizer after one backward pass"):
+                node.step(halves[0], loss)
+            self.loss(model, 0, 3).backward()
+            self.assertEqual(node.step(halves[0]).clock, 3)
+
     @staticmethod
     def model() -> Any:
         torch.manual_seed(1)

@@ -178,6 +178,32 @@ class Torch(WithServers):
             self.assertTrue(torch.equal(model[0].weight, held))
             node.leave()
 
+    def test_servers_take_over_what_is_written_between_the_halves_of_a_step(self) -> None:
+        file = self.start(1, "type: dist_sync, update: server")
+        model = self.model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def backward(step: int) -> Any:
+            optimizer.zero_grad()
+            loss = self.loss(model, 0, step)
+            loss.backward()
+            return loss
+
+        with dpwa.attach(model, file, "w1") as node:
+            for step in range(3):
+                before = model[0].weight.detach().clone()
+                node.update_send(backward(step))
+                optimizer.step()
+                written = model[0].weight.detach().clone()
+                self.assertFalse(torch.equal(written, before))
+                node.update_wait()
+                torch.testing.assert_close(model[0].weight.detach(), written)
+            node.leave()
+            loss = backward(3)
+            expected = model[0].weight.detach() - 0.1 * model[0].weight.grad
+            node.step(optimizer, loss)
+            torch.testing.assert_close(model[0].weight.detach(), expected)
+
     def test_workers_make_the_step_of_the_mean_gradient_with_any_optimizer(self) -> None:
         def make(parameters: Any) -> Any:
             return torch.optim.NAdam(parameters, lr=0.01)
@@ -315,6 +341,7 @@ class Torch(WithServers):
         backward()
         node.step(optimizer)
         backward()
+        optimizer.zero_grad()
         with self.assertRaisesRegex(dpwa.UsageError, "a second backward pass"):
             model(torch.ones(1, 3)).sum().backward()
         node.step(optimizer)
