@@ -30,10 +30,16 @@ ClusterPoller::~ClusterPoller() {
 void ClusterPoller::run() {
   constexpr auto period = std::chrono::seconds(1);
   // Rates and curves need the moment of the question, by a clock that nobody sets.
-  const double wall = static_cast<double>(wall_clock_us()) / 1e6;
-  const TimePoint begun = std::chrono::steady_clock::now();
+  double wall = static_cast<double>(wall_clock_us()) / 1e6;
+  TimePoint begun = std::chrono::steady_clock::now();
   while (true) {
     const TimePoint asked = std::chrono::steady_clock::now();
+    // Which stands still while the machine sleeps.
+    const double real = static_cast<double>(wall_clock_us()) / 1e6;
+    if (real - wall - std::chrono::duration<double>(asked - begun).count() > 60) {
+      wall = real;
+      begun = asked;
+    }
     const TimePoint next = asked + period;
     ClusterStatus found = ask_all(asking_);
     MutexLock lock(mutex_);
