@@ -5,9 +5,14 @@
 #include <ctime>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
+
+#include "dpwa/base/threads.h"
 
 namespace dpwa {
 namespace {
@@ -121,19 +126,40 @@ double own_cpu_s() {
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
 }
 
+// The same of what its threads waited, which the kernel forgets with them. `now`: by thread.
+double own_wait_s(std::map<std::string, double> now) {
+  static Mutex& mutex = *new Mutex;
+  static auto& before = *new std::map<std::string, double>;
+  static double ended_s = 0;
+  const MutexLock lock(mutex);
+  for (const auto& [thread, wait_s] : before) {
+    const auto found = now.find(thread);
+    if (found == now.end() || found->second < wait_s) ended_s += wait_s;
+  }
+  before = std::move(now);
+  double sum = ended_s;
+  for (const auto& [thread, wait_s] : before) sum += wait_s;
+  return sum;
+}
+
 }  // namespace
 
 ProcessLoad process_load(const fs::path& root) {
   ProcessLoad load;
   const fs::path self = root / "proc/self";
   std::error_code error;
+  std::map<std::string, double> waits;
   for (const auto& thread : fs::directory_iterator(self / "task", error)) {
     const Scheduled one = scheduled(thread.path() / "schedstat");
     load.cpu_s += one.cpu_s;
     load.cpu_wait_s += one.wait_s;
+    waits[thread.path().filename().string()] = one.wait_s;
     ++load.threads;
   }
-  if (root == "/") load.cpu_s = own_cpu_s();
+  if (root == "/") {
+    load.cpu_s = own_cpu_s();
+    load.cpu_wait_s = own_wait_s(std::move(waits));
+  }
   const Scheduled main_thread = scheduled(self / "schedstat");
   load.main_cpu_s = main_thread.cpu_s;
   load.main_cpu_wait_s = main_thread.wait_s;

@@ -154,14 +154,10 @@ std::string gossip_status(const LocalNode& local, const PeerTable& table, const 
   out["same_host_served"] = traffic.same_host_served.load();
   out["same_host_leases_expired"] = traffic.same_host_leases_expired.load();
   out["same_host_reads_discarded"] = traffic.same_host_reads_discarded.load();
-  std::uint64_t ok = 0;
-  std::uint64_t failed = 0;
   std::uint64_t passed_over = 0;
   const std::vector<Member> members = local.members->all();
   BoundedList peers;
   for (PeerId peer = 0; peer < table.size(); ++peer) {
-    ok += table.at(peer).pulls_ok;
-    failed += table.at(peer).pulls_failed;
     passed_over += ledger && ledger->acceptance(peer) == 0 ? 1 : 0;
     const bool listed = peer < members.size() && is_listed(members[peer]) &&
                         members[peer].claim.name == table.name(peer);
@@ -174,8 +170,8 @@ std::string gossip_status(const LocalNode& local, const PeerTable& table, const 
   }
   out["pulls_ok"] = traffic.pulls_ok.load();
   out["pulls_failed"] = traffic.pulls_failed.load();
-  out["attempts_ok"] = ok;  // of all pulls, at every peer that they asked
-  out["attempts_failed"] = failed;
+  out["attempts_ok"] = table.pulls_ok();  // of all pulls, at every peer that they asked
+  out["attempts_failed"] = table.pulls_failed();
   out["firewall"] = describe(firewall.counters());
   out["ledger_passed_over"] = ledger ? Json(passed_over) : Json(nullptr);
   peers.move_to(out, "peers");

@@ -189,11 +189,12 @@ std::vector<ProcessTrace> record_traces(const Asking& asking, std::chrono::milli
   };
   // Meanwhile further answers compare the clocks.
   constexpr std::chrono::milliseconds between(1000);
+  const auto end = std::chrono::steady_clock::now() + time;
   ask(reached(), time);
-  for (auto left = time; left > left.zero(); left -= between) {
-    std::this_thread::sleep_for(std::min(left, between));
+  while (std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_until(std::min(std::chrono::steady_clock::now() + between, end));
     std::ranges::fill(from, beyond_all);
-    if (left > between) ask(reached(), {});
+    if (std::chrono::steady_clock::now() < end) ask(reached(), {});
   }
   std::ranges::fill(from, 0);
   for (auto left = reached(); !left.empty();) left = ask(left, {});

@@ -75,6 +75,10 @@ void ClusterView::add(ClusterStatus found, double time) {
       rates_[process.name].add(time, counters_of(process.document));
     }
   }
+  std::erase_if(rates_, [&](const auto& each) {
+    const auto is_it = [&](const NodeStatus& one) { return one.name == each.first; };
+    return std::ranges::none_of(found.nodes, is_it) && std::ranges::none_of(found.servers, is_it);
+  });
   for (const NodeStatus& node : found.nodes) {
     if (absence_of(node).empty()) {
       pulls_.add(node, time);
@@ -183,7 +187,7 @@ Json ClusterView::history() const {
 Json ClusterView::process(const std::string& name) const {
   for (const auto* const list : {&found_.nodes, &found_.servers}) {
     for (const NodeStatus& process : *list) {
-      if (process.name == name) return process.document;
+      if (process.name == name && absence_of(process).empty()) return process.document;
     }
   }
   return nullptr;

@@ -9,6 +9,7 @@ namespace dpwa::observe {
 namespace {
 
 constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t most_names = 1024;
 
 void drop_every_second(std::vector<double>& column) {
   for (std::size_t i = 0; 2 * i < column.size(); ++i) column[i] = column[2 * i];
@@ -31,6 +32,9 @@ void Curves::add(double time, const std::map<std::string, Values>& nodes) {
       column.push_back(value);
     }
   }
+  // Names that are new at each replacement of a machine do not add up.
+  if (nodes_.size() > most_names)
+    std::erase_if(nodes_, [&](const auto& each) { return !nodes.contains(each.first); });
   times_.push_back(time);
   for (auto& [name, series] : nodes_) {
     for (auto& [key, column] : series) column.resize(times_.size(), missing);

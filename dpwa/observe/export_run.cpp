@@ -1,6 +1,7 @@
 #include "dpwa/observe/export_run.h"
 
 #include <bit>
+#include <boost/algorithm/string/replace.hpp>
 #include <cstring>
 #include <fstream>
 #include <span>
@@ -35,7 +36,8 @@ void each_record(const std::filesystem::path& run, const std::string& node, Take
 std::string cell(const Json& record, const char* key) {
   const auto value = record.find(key);
   if (value == record.end() || value->is_null()) return {};
-  return value->is_string() ? '"' + value->get<std::string>() + '"' : value->dump();
+  if (!value->is_string()) return value->dump();
+  return '"' + boost::algorithm::replace_all_copy(value->get<std::string>(), "\"", "\"\"") + '"';
 }
 
 template <class Number>

@@ -132,6 +132,7 @@ void PeerTable::succeeded(PeerId peer, const Progress& progress) {
   record.reached = 0;
   record.progress = progress;
   ++record.pulls_ok;
+  ++pulls_ok_;
   end_backoff(record);
 }
 
@@ -178,6 +179,7 @@ void PeerTable::failed(PeerId peer, PeerFailure failure, TimePoint now, Random& 
   watch(peer);
   record.last_failure = failure;
   ++record.pulls_failed;
+  ++pulls_failed_;
   if (declined(failure)) {
     end_failures(record);  // it answered, after all
     const bool lasts = failure == PeerFailure::other_lineage;

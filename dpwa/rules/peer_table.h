@@ -133,6 +133,10 @@ class PeerTable {
   // Dead or gone: not chosen.
   void set_out(PeerId peer, bool out);
 
+  // Of all pulls, also those at peers that were forgotten since.
+  std::uint64_t pulls_ok() const { return pulls_ok_; }
+  std::uint64_t pulls_failed() const { return pulls_failed_; }
+
   std::size_t size() const { return names_.size(); }
   const std::string& name(PeerId peer) const { return names_.at(peer); }
   std::optional<PeerId> find(const std::string& name) const;
@@ -175,6 +179,8 @@ class PeerTable {
   // happens to them: they answer as far as is known, have the initial score, and wait for nothing.
   PeerSet special_;
   std::vector<std::uint32_t> watched_;  // positions in records_.entries(); none of these is out
+  std::uint64_t pulls_ok_ = 0;
+  std::uint64_t pulls_failed_ = 0;
 };
 
 }  // namespace dpwa

@@ -8,7 +8,7 @@ import { healthOf, nodeTable, serverTable, showDetail } from "./tables.js";
 
 const $ = id => document.getElementById(id);
 const period = 1000;  // ms
-const mostPoints = 720;
+const mostPoints = 1440;  // twice those of the dashboard, which then has evenly spaced ones of the whole time
 
 // The token comes in the fragment, which no server sees, and stays in this tab.
 function takeToken() {
@@ -25,7 +25,8 @@ async function ask(path) {
   const response = await fetch(path, { headers: token ? { Authorization: `Bearer ${token}` } : {} });
   if (response.status === 401) return askForToken();
   if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-  return response.json();
+  // A document of a node is data from the network, and may have any keys.
+  return JSON.parse(await response.text(), (key, value) => ["toString", "valueOf"].includes(key) ? undefined : value);
 }
 
 function askForToken() {
@@ -75,6 +76,7 @@ class Live {
       const begun = performance.now();
       try {
         this.take(await ask("/api/status"));
+        if (this.history.time.length >= mostPoints) this.history = await ask("/api/history");
       } catch (error) {
         $("health").textContent = `the dashboard does not answer (${error.message})`;
         $("health").className = "bad";
@@ -100,7 +102,7 @@ class Live {
     if (this.chosen) this.detail();
   }
 
-  // Adds a point to every curve; when there are many, every second one goes.
+  // Adds a point to every curve.
   append(status) {
     const count = this.history.time.push(status.time);
     for (const node of status.nodes) this.history.nodes[node.name] ??= {};
@@ -111,11 +113,6 @@ class Live {
         column.push(typeof node[series] === "number" ? node[series] : null);
       }
     }
-    if (count < mostPoints) return;
-    const thin = list => list.filter((_, i) => i % 2 === 0);
-    this.history.time = thin(this.history.time);
-    for (const kept of Object.values(this.history.nodes))
-      for (const series of Object.keys(kept)) kept[series] = thin(kept[series]);
   }
 
   draw() {
@@ -143,11 +140,12 @@ class Live {
   drawHealth(processes) {
     const bad = processes.filter(process => healthOf(process) === "bad");
     const names = bad.slice(0, 3).map(process => process.name).join(", ") + (bad.length > 3 ? " …" : "");
-    const text = bad.length === 0 ? "all answer"
+    const text = processes.length === 0 ? "no process is known yet"
+      : bad.length === 0 ? "all answer"
       : `${bad.length} of ${processes.length}: ${names} ${bad.length > 1 ? "need" : "needs"} attention`;
     if ($("health").textContent === text) return;
     $("health").textContent = text;
-    $("health").className = bad.length === 0 ? "good" : "bad";
+    $("health").className = processes.length === 0 ? "warn" : bad.length === 0 ? "good" : "bad";
   }
 
   drawTiles(status) {

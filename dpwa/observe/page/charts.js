@@ -23,11 +23,15 @@ export class Chart {
     parent.append(this.card);
     this.plot = null;
     new ResizeObserver(() => this.resize()).observe(this.box);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.drop());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      this.drop();
+      if (this.last) this.show(...this.last);
+    });
   }
 
   // `history`: {time: [...], nodes: {name: {series: [...]}}}. Hidden while no node has a value.
   show(history, chosen) {
+    this.last = [history, chosen];
     const names = Object.keys(history.nodes).filter(name => history.nodes[name][this.series]?.some(v => v !== null));
     this.card.hidden = names.length === 0;
     if (names.length === 0) return;

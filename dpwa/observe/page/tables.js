@@ -115,11 +115,12 @@ export class Table {
       rows.some(row => c.value(row) !== undefined && c.value(row) !== null));
     const by = columns.find(c => c.head === this.sort.head) ?? columns[0];
     const sorted = [...rows].sort((a, b) => this.order(by.value(a), by.value(b)));
-    const focused = this.body.contains(document.activeElement) ? document.activeElement.dataset.name : null;
+    const active = this.table.contains(document.activeElement) ? document.activeElement.dataset : {};
     this.table.tHead.replaceChildren(element("tr", {}, ...columns.map(c => this.head(c, by, rows, chosen))));
     const tabbed = sorted.some(row => row.name === chosen) ? chosen : sorted[0]?.name;
     this.body.replaceChildren(...sorted.map(row => this.row(row, columns, chosen, tabbed)));
-    if (focused !== null) this.focus(focused);
+    if (active.name !== undefined) this.focus(active.name);
+    [...this.table.tHead.querySelectorAll("button")].find(one => one.dataset.head === active.head)?.focus({ preventScroll: true });
   }
 
   order(a, b) {
@@ -138,7 +139,7 @@ export class Table {
     const direction = this.sort.down ? "descending" : "ascending";
     const arrow = c === by ? (this.sort.down ? " ↓" : " ↑") : "";
     return element("th", { scope: "col", class: c.kind, "aria-sort": c === by ? direction : undefined },
-                   element("button", { type: "button", onclick }, c.head, arrow));
+                   element("button", { type: "button", "data-head": c.head, onclick }, c.head, arrow));
   }
 
   row(row, columns, chosen, tabbed) {
@@ -190,13 +191,18 @@ export function showDetail(parent, name, status, close) {
     const text = key === "model_bytes" ? bytes(status[key]) : String(status[key]);
     list.append(element("div", {}, element("dt", {}, key.replaceAll("_", " ")), element("dd", {}, text)));
   }
-  const head = element("div", { class: "bar" }, element("h2", {}, name),
-                       element("button", { type: "button", onclick: close }, "Close"));
-  parent.replaceChildren(head, status ? list : element("p", {}, "It has not answered."));
-  if (Array.isArray(status?.peers) && status.peers.length) {
+  // What the user has sorted, scrolled to and focused stays while the facts change.
+  if (parent.hidden || parent.dataset.name !== name) {
     const table = element("table");
-    new Table(table, peerColumns).show(status.peers.filter(peer => typeof peer?.name === "string"));
-    parent.append(element("div", { class: "scroll" }, table));
+    parent.peers = new Table(table, peerColumns);
+    parent.dataset.name = name;
+    parent.replaceChildren(element("div", { class: "bar" }, element("h2", {}, name),
+                                   element("button", { type: "button", onclick: close }, "Close")),
+                           list, element("div", { class: "scroll" }, table));
   }
+  parent.children[1].replaceWith(status ? list : element("p", {}, "It has not answered."));
+  const peers = Array.isArray(status?.peers) ? status.peers.filter(peer => typeof peer?.name === "string") : [];
+  parent.peers.show(peers);
+  parent.children[2].hidden = peers.length === 0;
   parent.hidden = false;
 }
