@@ -1,6 +1,5 @@
 #include "adapters/collective/engine/dpwa_group.h"
 
-#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/StreamGuard.h>
@@ -107,13 +106,6 @@ void DpwaGroup::reduce_on_host(Group& group, const at::Tensor& host,
   if (reduction == c10d::ReduceOp::AVG) host.div_(getSize());
 }
 
-void DpwaGroup::reduce_in_place(Group& group, const at::Tensor& tensor,
-                                const c10d::ReduceOp& reduction) const {
-  const at::Tensor host = on_host(tensor);
-  reduce_on_host(group, host, reduction);
-  give_back(host, tensor);
-}
-
 DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_reducible(tensors, options.reduceOp);
   const StagedTensors staged = stage(tensors);
@@ -125,26 +117,13 @@ DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceO
           each->give_back();
         }
         if (!staged.empty()) return;
-        for (const at::Tensor& tensor : tensors) reduce_in_place(group, tensor, reduction);
+        for (const at::Tensor& tensor : tensors) {
+          const at::Tensor host = on_host(tensor);
+          reduce_on_host(group, host, reduction);
+          give_back(host, tensor);
+        }
       },
       staged);
-}
-
-DpwaGroup::WorkPtr DpwaGroup::allreduce_coalesced(Tensors& tensors,
-                                                  const c10d::AllreduceCoalescedOptions& options) {
-  return allreduce(tensors, options);
-}
-
-// The others' tensors stay as they are.
-DpwaGroup::WorkPtr DpwaGroup::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
-  const at::Tensor tensor = only_one(tensors);
-  require_reducible(tensors, options.reduceOp);
-  member_of(options.rootRank, getSize());
-  const bool is_root = options.rootRank == getRank();
-  return start(c10d::OpType::REDUCE, tensors, tensor.nbytes(),
-               [this, tensor, is_root, reduction = options.reduceOp](Group& group) {
-                 reduce_in_place(group, is_root ? tensor : tensor.clone(), reduction);
-               });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -181,88 +160,6 @@ DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& in
                });
 }
 
-DpwaGroup::WorkPtr DpwaGroup::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                        const c10d::AllgatherOptions&) {
-  const at::Tensor input = only_one(inputs);
-  const Tensors results = all_of(outputs, getSize());
-  require_contiguous(results);
-  for (const at::Tensor& output : results) {
-    if (output.nbytes() != input.nbytes()) refuse("the outputs must have the size of the input");
-  }
-  return start(c10d::OpType::ALLGATHER, results, input.nbytes() * results.size(),
-               [input, results](Group& group) {
-                 const at::Tensor all = empty_row(input.nbytes() * results.size());
-                 group.allgather(memory_of(row_of(input)), memory_of(all));
-                 take_from_row(all, results);
-               });
-}
-
-DpwaGroup::WorkPtr DpwaGroup::gather(std::vector<Tensors>& outputs, Tensors& inputs,
-                                     const c10d::GatherOptions& options) {
-  const at::Tensor input = only_one(inputs);
-  const bool is_root = options.rootRank == getRank();
-  const Tensors results = is_root ? all_of(outputs, getSize()) : Tensors{};
-  require_contiguous(results);
-  const auto root = member_of(options.rootRank, getSize());
-  auto perform = [=](Group& group) {
-    std::vector<std::size_t> sent(static_cast<std::size_t>(group.size()));
-    sent[root] = input.nbytes();
-    std::vector<std::size_t> received(sent.size(), is_root ? input.nbytes() : 0);
-    const at::Tensor all = empty_row(total_bytes(results));
-    group.alltoall(memory_of(row_of(input)), sent, memory_of(all), received);
-    take_from_row(all, results);
-  };
-  return start(c10d::OpType::GATHER, results, input.nbytes(),
-               on_stream_of(input, std::move(perform)));  // only the root has results
-}
-
-DpwaGroup::WorkPtr DpwaGroup::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                      const c10d::ScatterOptions& options) {
-  const at::Tensor output = only_one(outputs);
-  require_contiguous(outputs);
-  const bool is_root = options.rootRank == getRank();
-  const Tensors rows = is_root ? all_of(inputs, getSize()) : Tensors{};
-  if (is_root && rows[static_cast<std::size_t>(getRank())].nbytes() != output.nbytes())
-    refuse("the output must have the size of its input");
-  const auto root = member_of(options.rootRank, getSize());
-  return start(c10d::OpType::SCATTER, outputs, output.nbytes(), [=](Group& group) {
-    const auto size = static_cast<std::size_t>(group.size());
-    std::vector<std::size_t> received(size);
-    received[root] = output.nbytes();
-    const at::Tensor all = is_root ? row_of_all(rows) : empty_row(0);
-    const at::Tensor own = empty_row(output.nbytes());
-    group.alltoall(memory_of(all), is_root ? bytes_of_each(rows) : std::vector<std::size_t>(size),
-                   memory_of(own), received);
-    take_from_row(own, {output});
-  });
-}
-
-// The whole is reduced, and each takes its rows.
-DpwaGroup::WorkPtr DpwaGroup::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                                                   const c10d::ReduceScatterOptions& options) {
-  require_contiguous({output, input});
-  if (input.nbytes() != output.nbytes() * static_cast<std::size_t>(getSize()) ||
-      input.scalar_type() != output.scalar_type())
-    refuse("the input must have rows of the output for each rank");
-  require_reducible({input}, options.reduceOp);
-  return start(c10d::OpType::_REDUCE_SCATTER_BASE, {output}, input.nbytes(),
-               [this, output, input, reduction = options.reduceOp](Group& group) {
-                 const at::Tensor all = input.clone();
-                 reduce_in_place(group, all, reduction);
-                 output.view({-1}).copy_(
-                     all.view({-1}).narrow(0, getRank() * output.numel(), output.numel()));
-               });
-}
-
-DpwaGroup::WorkPtr DpwaGroup::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                                             const c10d::ReduceScatterOptions& options) {
-  at::Tensor output = only_one(outputs);
-  Tensors rows;
-  for (const at::Tensor& input : all_of(inputs, getSize())) rows.push_back(input.reshape({-1}));
-  at::Tensor all = at::cat(rows);
-  return _reduce_scatter_base(output, all, options);
-}
-
 DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& input,
                                             std::vector<std::int64_t>& received,
                                             std::vector<std::int64_t>& sent,
@@ -277,24 +174,6 @@ DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& inpu
                  const at::Tensor into = on_host(output);
                  group.alltoall(memory_of(on_host(input)), to_others, memory_of(into), to_me);
                  give_back(into, output);
-               });
-}
-
-DpwaGroup::WorkPtr DpwaGroup::alltoall(Tensors& outputs, Tensors& inputs,
-                                       const c10d::AllToAllOptions&) {
-  const auto members = static_cast<std::size_t>(getSize());
-  if (outputs.size() != members || inputs.size() != members)
-    refuse("an input and an output for each rank are needed");
-  require_contiguous(outputs);
-  const auto self = static_cast<std::size_t>(getRank());
-  if (inputs[self].nbytes() != outputs[self].nbytes())
-    refuse("a rank sends itself what it does not take");
-  return start(c10d::OpType::ALLTOALL, outputs, total_bytes(inputs),
-               [outputs, inputs](Group& group) {
-                 const at::Tensor into = empty_row(total_bytes(outputs));
-                 group.alltoall(memory_of(row_of_all(inputs)), bytes_of_each(inputs),
-                                memory_of(into), bytes_of_each(outputs));
-                 take_from_row(into, outputs);
                });
 }
 

@@ -18,8 +18,8 @@
 
 namespace dpwa::collective {
 
-// A c10d back end over the project's own groups (dpwa/collectives). It has the operations that c10d
-// names but for send and recv, for contiguous tensors; those of other devices travel through host
+// A c10d back end over the project's own groups (dpwa/collectives). It has the operations that this
+// layer and c10d::Reducer call, for contiguous tensors; those of other devices travel through host
 // memory, for all-reduces and broadcasts beside the work of the device. Large ones are performed on
 // a thread of their own, while the caller goes on; small ones by the thread that waits for them.
 class DpwaGroup final : public c10d::Backend {
@@ -39,27 +39,12 @@ class DpwaGroup final : public c10d::Backend {
 
   using WorkPtr = c10::intrusive_ptr<c10d::Work>;
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
-  WorkPtr allreduce_coalesced(Tensors& tensors,
-                              const c10d::AllreduceCoalescedOptions& options) override;
-  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
-  WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs,
-                    const c10d::AllgatherOptions& options) override;
   WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input,
                           const c10d::AllgatherOptions& options) override;
-  WorkPtr gather(std::vector<Tensors>& outputs, Tensors& inputs,
-                 const c10d::GatherOptions& options) override;
-  WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                  const c10d::ScatterOptions& options) override;
-  WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
-                         const c10d::ReduceScatterOptions& options) override;
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
-                               const c10d::ReduceScatterOptions& options) override;
   WorkPtr alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& received,
                         std::vector<std::int64_t>& sent,
                         const c10d::AllToAllOptions& options) override;
-  WorkPtr alltoall(Tensors& outputs, Tensors& inputs,
-                   const c10d::AllToAllOptions& options) override;
   WorkPtr barrier(const c10d::BarrierOptions& options) override;
 
   void abort() override { abandon(-1); }
@@ -77,8 +62,6 @@ class DpwaGroup final : public c10d::Backend {
                 StagedTensors staged = {});
   void reduce_on_host(collectives::Group& group, const at::Tensor& host,
                       const c10d::ReduceOp& reduction) const;
-  void reduce_in_place(collectives::Group& group, const at::Tensor& tensor,
-                       const c10d::ReduceOp& reduction) const;
 
   const std::unique_ptr<collectives::Group> group_;
   const Allocate allocate_;

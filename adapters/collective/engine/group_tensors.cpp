@@ -1,12 +1,8 @@
 #include "adapters/collective/engine/group_tensors.h"
 
-#include <ATen/ops/cat.h>
-#include <ATen/ops/empty.h>
-
 #include <numeric>
 #include <stdexcept>
 
-#include "adapters/collective/engine/tensor_form.h"
 #include "adapters/common/element_types.h"
 
 namespace dpwa::collective {
@@ -63,21 +59,9 @@ const at::Tensor& only_one(const Tensors& tensors) {
   return tensors.front();
 }
 
-const Tensors& all_of(const std::vector<Tensors>& tensors, int size) {
-  if (tensors.size() != 1 || tensors[0].size() != static_cast<std::size_t>(size))
-    refuse("a tensor of each rank is needed");
-  return tensors.front();
-}
-
 std::size_t total_bytes(const Tensors& tensors) {
   std::size_t bytes = 0;
   for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
-}
-
-std::vector<std::size_t> bytes_of_each(const Tensors& tensors) {
-  std::vector<std::size_t> bytes;
-  for (const at::Tensor& tensor : tensors) bytes.push_back(tensor.nbytes());
   return bytes;
 }
 
@@ -105,29 +89,6 @@ at::Tensor on_host(const at::Tensor& tensor) {
 
 void give_back(const at::Tensor& host, const at::Tensor& tensor) {
   if (!host.is_same(tensor)) tensor.copy_(host);
-}
-
-at::Tensor row_of(const at::Tensor& tensor) {
-  return bytes_of(on_host(tensor).contiguous());
-}
-
-at::Tensor row_of_all(const Tensors& tensors) {
-  Tensors rows;
-  for (const at::Tensor& tensor : tensors) rows.push_back(row_of(tensor));
-  return at::cat(rows);
-}
-
-at::Tensor empty_row(std::size_t bytes) {
-  return at::empty({static_cast<std::int64_t>(bytes)}, at::kByte);
-}
-
-void take_from_row(const at::Tensor& row, const Tensors& tensors) {
-  std::int64_t from = 0;
-  for (const at::Tensor& tensor : tensors) {
-    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
-    bytes_of(tensor).copy_(row.narrow(0, from, bytes));
-    from += bytes;
-  }
 }
 
 }  // namespace dpwa::collective

@@ -25,15 +25,12 @@ void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation);
 void require_contiguous(const Tensors& tensors);
 std::size_t member_of(std::int64_t rank, int size);  // the rank, as an index
 const at::Tensor& only_one(const Tensors& tensors);
-// Those of each rank.
-const Tensors& all_of(const std::vector<Tensors>& tensors, int size);
 
 // Of a contiguous tensor.
 inline std::span<std::byte> memory_of(const at::Tensor& tensor) {
   return dpwa::bytes_of(tensor);
 }
 std::size_t total_bytes(const Tensors& tensors);
-std::vector<std::size_t> bytes_of_each(const Tensors& tensors);
 // Bytes for or from each rank, from numbers of rows; without these: the same to each.
 std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
                                        const std::vector<std::int64_t>& rows, int size);
@@ -41,11 +38,5 @@ std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
 // The tensor, or its copy in host memory; and the way back.
 at::Tensor on_host(const at::Tensor& tensor);
 void give_back(const at::Tensor& host, const at::Tensor& tensor);
-
-// A row of bytes in host memory: of a tensor, which it may share; of several, one after the other.
-at::Tensor row_of(const at::Tensor& tensor);
-at::Tensor row_of_all(const Tensors& tensors);
-at::Tensor empty_row(std::size_t bytes);
-void take_from_row(const at::Tensor& row, const Tensors& tensors);
 
 }  // namespace dpwa::collective

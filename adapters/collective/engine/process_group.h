@@ -40,7 +40,7 @@ class ProcessGroup final : public StepGroup {
   }
   const std::shared_ptr<const Engine>& shared_engine() const { return engine_; }
 
-  // For c10d::Reducer and for operations that this layer does not have.
+  // For c10d::Reducer, and the operations of this layer.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const { return connection_.group; }
 
   // Whether a wait needs no limit of its own: the end of the group ends it.
