@@ -1,7 +1,6 @@
 #include "dpwa/collectives/operation_queue.h"
 
 #include <chrono>
-#include <stdexcept>
 #include <utility>
 
 #include "dpwa/base/thread_failure.h"
@@ -73,7 +72,6 @@ void OperationQueue::begin(Operation& operation) {
 
 bool OperationQueue::wait(const Operation& operation, TimePoint until) {
   MutexLock lock(mutex_);
-  if (!operation.has_ended()) require_no_callback();
   ++waiters_;
   while (!operation.has_ended() && ended_.wait_until(lock, until)) {
   }
@@ -84,7 +82,6 @@ bool OperationQueue::wait(const Operation& operation, TimePoint until) {
 void OperationQueue::finish(const Operation& operation) {
   if (operation.has_ended()) return;
   MutexLock lock(mutex_);
-  if (!operation.has_ended()) require_no_callback();
   while (!operation.has_ended()) {
     if (under_way_ || waiting_.empty()) {
       ++waiters_;
@@ -116,11 +113,7 @@ void OperationQueue::fail(const std::exception_ptr& problem) {
 }
 
 void OperationQueue::end_of(Operation& operation, const std::exception_ptr& problem) {
-  try {
-    operation.ended(problem);
-  } catch (...) {
-    // A callback of the program has thrown. The operation has ended all the same.
-  }
+  operation.ended(problem);
   operation.ended_.store(true, std::memory_order_release);
 }
 
@@ -133,20 +126,12 @@ std::shared_ptr<Operation> OperationQueue::take_first() {
   waiting_.pop_front();
   prompt_ -= operation->prompt_ ? 1 : 0;
   under_way_ = operation;
-  performer_ = std::this_thread::get_id();
   return operation;
 }
 
 bool OperationQueue::performs() {
   const MutexLock lock(mutex_);
   return under_way_ && !under_way_->has_ended();
-}
-
-void OperationQueue::require_no_callback() {
-  if (under_way_ && performer_ == std::this_thread::get_id())
-    throw std::runtime_error(
-        "a callback of an operation waits for another operation of its group, which cannot begin "
-        "before the callback has ended");
 }
 
 void OperationQueue::perform(Operation& operation) {

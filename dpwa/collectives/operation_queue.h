@@ -23,7 +23,7 @@ class Operation {
   friend class OperationQueue;
   virtual void perform() = 0;                                 // blocks; throws
   virtual std::string what() const { return {}; }             // for a trace
-  virtual void ended(const std::exception_ptr& problem) = 0;  // null: well
+  virtual void ended(const std::exception_ptr& problem) = 0;  // null: well; throws nothing
 
   bool prompt_ = false;  // of the queue's mutex
   std::atomic<bool> ended_ = false;
@@ -50,8 +50,7 @@ class OperationQueue {
   void begin(Operation& operation);
   // Until it has ended; false: not by then.
   bool wait(const Operation& operation, TimePoint until);
-  // Performs what comes before it, and the operation, unless another thread does. Like wait(),
-  // throws std::runtime_error where a callback of one operation would wait for another for ever.
+  // Performs what comes before it, and the operation, unless another thread does.
   void finish(const Operation& operation);
   // Whether an operation is under way, and has not ended.
   bool performs();
@@ -65,7 +64,6 @@ class OperationQueue {
   void performed() DPWA_REQUIRES(mutex_);
   static void end_of(Operation& operation, const std::exception_ptr& problem);
   void tell_ended() DPWA_REQUIRES(mutex_);
-  void require_no_callback() DPWA_REQUIRES(mutex_);
 
   Mutex mutex_;
   Condition begins_;  // for the thread of the queue
@@ -75,7 +73,6 @@ class OperationQueue {
   std::size_t waiters_ DPWA_GUARDED_BY(mutex_) = 0;               // on ended_
   bool rests_ DPWA_GUARDED_BY(mutex_) = false;                    // the thread, until it is told
   std::shared_ptr<Operation> under_way_ DPWA_GUARDED_BY(mutex_);  // null: none
-  std::thread::id performer_ DPWA_GUARDED_BY(mutex_);             // of it
   bool ends_ DPWA_GUARDED_BY(mutex_) = false;
   std::exception_ptr problem_ DPWA_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -93,7 +93,7 @@ DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::siz
                                     Perform perform, StagedTensors staged) {
   if (!results.empty() && staged.empty())
     perform = on_stream_of(results.front(), std::move(perform));
-  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(results), std::move(staged));
+  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(staged));
   const auto task = std::make_shared<DpwaWork::Task>(work, *group_, bytes, std::move(perform));
   work->begins_as(queue_, task);
   queue_->add(task, bytes >= large_bytes);

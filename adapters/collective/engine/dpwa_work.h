@@ -35,7 +35,7 @@ class DpwaWork final : public c10d::Work {
     }
     void ended(const std::exception_ptr& problem) override {
       perform_ = nullptr;
-      std::exchange(work_, nullptr)->end(problem);
+      std::exchange(work_, nullptr)->finish(problem);
     }
 
     c10::intrusive_ptr<DpwaWork> work_;
@@ -45,8 +45,8 @@ class DpwaWork final : public c10d::Work {
   };
 
   // `staged`: of a device; its results are there once these copies are complete.
-  DpwaWork(int rank, c10d::OpType type, Tensors results, StagedTensors staged = {})
-      : Work(rank, type), results_(std::move(results)), staged_(std::move(staged)) {}
+  DpwaWork(int rank, c10d::OpType type, StagedTensors staged = {})
+      : Work(rank, type), staged_(std::move(staged)) {}
 
   void begins_as(const std::shared_ptr<collectives::OperationQueue>& queue,
                  const std::shared_ptr<collectives::Operation>& task) {
@@ -54,7 +54,6 @@ class DpwaWork final : public c10d::Work {
     task_ = task;
   }
 
-  std::vector<at::Tensor> result() override { return results_; }
   // Whoever asks may wait without a call of wait().
   bool isCompleted() override {
     if (!task_->has_ended()) queue_->begin(*task_);
@@ -76,48 +75,11 @@ class DpwaWork final : public c10d::Work {
     synchronize();
     return true;
   }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!future_)
-        future_ =
-            c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
-      future = future_;
-    }
-    if (Work::isCompleted()) tell_future();
-    queue_->begin(*task_);
-    return future;
-  }
 
  private:
-  void end(const std::exception_ptr& problem) {
-    finish(problem);
-    tell_future();
-  }
-  // Without the lock: callbacks of the future may use this object.
-  void tell_future() {
-    c10::intrusive_ptr<c10::ivalue::Future> future;
-    {
-      const std::lock_guard lock(mutex_);
-      if (!future_ || told_) return;
-      told_ = true;
-      future = future_;
-    }
-    if (exception()) {
-      future->setError(exception());
-    } else {
-      for (const auto& each : staged_) each->settle();
-      future->markCompleted(c10::IValue(results_));
-    }
-  }
-
-  const Tensors results_;
   const StagedTensors staged_;
   std::shared_ptr<collectives::OperationQueue> queue_;
   std::shared_ptr<collectives::Operation> task_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
-  bool told_ = false;  // the future, of the end
 };
 
 }  // namespace dpwa::collective

@@ -12,34 +12,19 @@ namespace dpwa::collective {
 // One operation, which ends once: by its call or by abort().
 class MpiWork final : public c10d::Work {
  public:
-  MpiWork(int rank, c10d::OpType type, std::vector<at::Tensor> results,
-          std::chrono::milliseconds timeout)
-      : Work(rank, type),
-        results_(std::move(results)),
-        timeout_(timeout),
-        future_(c10::make_intrusive<c10::ivalue::Future>(
-            c10::ListType::create(c10::TensorType::get()))) {}
+  MpiWork(int rank, c10d::OpType type, std::chrono::milliseconds timeout)
+      : Work(rank, type), timeout_(timeout) {}
 
-  std::vector<at::Tensor> result() override { return results_; }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
   bool wait(std::chrono::milliseconds timeout) override {
     return Work::wait(timeout == kNoTimeout ? timeout_ : timeout);
   }
 
   void end(const std::exception_ptr& problem) {
-    if (ended_.exchange(true)) return;
-    finish(problem);
-    if (problem) {
-      future_->setError(problem);
-    } else {
-      future_->markCompleted(c10::IValue(results_));
-    }
+    if (!ended_.exchange(true)) finish(problem);
   }
 
  private:
-  std::vector<at::Tensor> results_;
   std::chrono::milliseconds timeout_;
-  c10::intrusive_ptr<c10::ivalue::Future> future_;
   std::atomic<bool> ended_ = false;
 };
 
@@ -153,10 +138,10 @@ MpiGroup::~MpiGroup() {
   abort();
 }
 
-c10::intrusive_ptr<c10d::Work> MpiGroup::start(c10d::OpType type, std::vector<at::Tensor> results,
-                                               std::chrono::milliseconds timeout, Call call) {
+c10::intrusive_ptr<c10d::Work> MpiGroup::start(c10d::OpType type, std::chrono::milliseconds timeout,
+                                               Call call) {
   if (timeout <= kNoTimeout) timeout = timeout_;
-  auto work = c10::make_intrusive<MpiWork>(getRank(), type, std::move(results), timeout);
+  auto work = c10::make_intrusive<MpiWork>(getRank(), type, timeout);
   {
     const MutexLock lock(shared_->mutex);
     if (shared_->ended) {
@@ -193,7 +178,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::allreduce(std::vector<at::Tensor>& tens
   const auto tensor = only(tensors);
   const auto type = type_of(tensor);
   const auto operation = operation_of(options.reduceOp);
-  return start(c10d::OpType::ALLREDUCE, tensors, options.timeout, [=](MPI_Comm comm) {
+  return start(c10d::OpType::ALLREDUCE, options.timeout, [=](MPI_Comm comm) {
     in_parts(tensor, tensor.numel(), static_cast<std::int64_t>(tensor.element_size()),
              [&](void* from, int count) {
                return MPI_Allreduce(MPI_IN_PLACE, from, count, type, operation, comm);
@@ -205,7 +190,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::broadcast(std::vector<at::Tensor>& tens
                                                    const c10d::BroadcastOptions& options) {
   const auto tensor = only(tensors);
   const int root = static_cast<int>(options.rootRank);
-  return start(c10d::OpType::BROADCAST, tensors, options.timeout, [=](MPI_Comm comm) {
+  return start(c10d::OpType::BROADCAST, options.timeout, [=](MPI_Comm comm) {
     in_parts(tensor, static_cast<std::int64_t>(tensor.nbytes()), 1,
              [&](void* from, int count) { return MPI_Bcast(from, count, MPI_BYTE, root, comm); });
   });
@@ -217,7 +202,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::_allgather_base(at::Tensor& all, at::Te
   const int bytes = count_of(static_cast<std::int64_t>(from.nbytes()));
   if (into.nbytes() != from.nbytes() * static_cast<std::size_t>(getSize()))
     throw std::runtime_error("the results of all do not fit");
-  return start(c10d::OpType::_ALLGATHER_BASE, {all}, options.timeout, [=](MPI_Comm comm) {
+  return start(c10d::OpType::_ALLGATHER_BASE, options.timeout, [=](MPI_Comm comm) {
     require_success(
         MPI_Allgather(from.data_ptr(), bytes, MPI_BYTE, into.data_ptr(), bytes, MPI_BYTE, comm));
   });
@@ -229,7 +214,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::alltoall_base(at::Tensor& into, at::Ten
                                                        const c10d::AllToAllOptions& options) {
   const auto to_me = only({into}), to_others = only({from});
   const Rows in(to_me, received, getSize()), out(to_others, sent, getSize());
-  return start(c10d::OpType::ALLTOALL_BASE, {into}, options.timeout, [=](MPI_Comm comm) {
+  return start(c10d::OpType::ALLTOALL_BASE, options.timeout, [=](MPI_Comm comm) {
     require_success(MPI_Alltoallv(to_others.data_ptr(), out.counts.data(), out.places.data(),
                                   MPI_BYTE, to_me.data_ptr(), in.counts.data(), in.places.data(),
                                   MPI_BYTE, comm));
@@ -237,7 +222,7 @@ c10::intrusive_ptr<c10d::Work> MpiGroup::alltoall_base(at::Tensor& into, at::Ten
 }
 
 c10::intrusive_ptr<c10d::Work> MpiGroup::barrier(const c10d::BarrierOptions& options) {
-  return start(c10d::OpType::BARRIER, {}, options.timeout,
+  return start(c10d::OpType::BARRIER, options.timeout,
                [](MPI_Comm comm) { require_success(MPI_Barrier(comm)); });
 }
 

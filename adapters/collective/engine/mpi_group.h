@@ -84,8 +84,8 @@ class MpiGroup final : public c10d::Backend {
  private:
   struct Shared;
   using Call = std::function<void(MPI_Comm)>;
-  c10::intrusive_ptr<c10d::Work> start(c10d::OpType type, std::vector<at::Tensor> results,
-                                       std::chrono::milliseconds timeout, Call call);
+  c10::intrusive_ptr<c10d::Work> start(c10d::OpType type, std::chrono::milliseconds timeout,
+                                       Call call);
 
   std::shared_ptr<Shared> shared_;  // with what is queued
   std::function<void()> on_broken_;

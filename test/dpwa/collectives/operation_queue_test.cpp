@@ -22,9 +22,8 @@ struct Record {
 
 class Noted final : public Operation {
  public:
-  Noted(Record& record, char name, std::function<void()> body = {},
-        std::function<void()> callback = {})
-      : record_(record), name_(name), body_(std::move(body)), callback_(std::move(callback)) {}
+  Noted(Record& record, char name, std::function<void()> body)
+      : record_(record), name_(name), body_(std::move(body)) {}
 
  private:
   void perform() override {
@@ -33,7 +32,6 @@ class Noted final : public Operation {
     record_.performed += name_;
   }
   void ended(const std::exception_ptr& problem) override {
-    if (callback_) callback_();
     const std::lock_guard lock(record_.mutex);
     if (problem) record_.failed += name_;
   }
@@ -41,7 +39,6 @@ class Noted final : public Operation {
   Record& record_;
   const char name_;
   const std::function<void()> body_;
-  const std::function<void()> callback_;
 };
 
 std::shared_ptr<Noted> added(OperationQueue& queue, Record& record, char name, bool prompt,
@@ -63,32 +60,6 @@ TEST_CASE("operations are performed in order, whoever performs them") {
   queue.finish(*all[7]);
   CHECK(record.performed == "abcdefgh");
   CHECK(record.failed.empty());
-}
-
-TEST_CASE("a callback that waits for a later operation is refused, and the queue goes on") {
-  Record record;
-  OperationQueue queue;
-  std::string refused;
-  std::shared_ptr<Noted> second;
-  const auto wait_in_callback = [&] {
-    const auto noted = [&refused](const std::function<void()>& wait) {
-      try {
-        wait();
-        refused += "waited ";
-      } catch (const std::runtime_error&) {
-        refused += "refused ";
-      }
-    };
-    noted([&] { queue.finish(*second); });
-    noted([&] { queue.wait(*second, std::chrono::steady_clock::now() + test::patience); });
-  };
-  const auto first =
-      std::make_shared<Noted>(record, 'a', std::function<void()>(), wait_in_callback);
-  queue.add(first, /*prompt=*/false);
-  second = added(queue, record, 'b', /*prompt=*/false);
-  queue.finish(*second);
-  CHECK(refused == "refused refused ");
-  CHECK(record.performed == "ab");
 }
 
 TEST_CASE("an operation is under way until it has ended") {
