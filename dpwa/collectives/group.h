@@ -11,7 +11,7 @@
 
 namespace dpwa::collectives {
 
-enum class Reduction : std::uint8_t { sum, min, max, product };
+enum class Reduction : std::uint8_t { sum, min, max };
 
 // A member of the group has gone, or the group was aborted: it is of no further use.
 class GroupBroken : public std::runtime_error {

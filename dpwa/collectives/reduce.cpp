@@ -31,19 +31,6 @@ struct Sum {
 };
 
 template <class Number>
-struct Product {
-  Number operator()(Number a, Number b) const {
-    if constexpr (std::is_integral_v<Number>) {
-      // Not less than 32 bits: a product of two 16-bit numbers could overflow an int.
-      using Bits = std::common_type_t<std::make_unsigned_t<Number>, std::uint32_t>;
-      return static_cast<Number>(static_cast<Bits>(a) * static_cast<Bits>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-
-template <class Number>
 bool is_nan(Number number) {
   if constexpr (std::is_floating_point_v<Number>) return number != number;
   return false;
@@ -85,8 +72,6 @@ void reduce_numbers(Reduction reduction, Inputs inputs, std::byte* result, std::
       return combine_inputs<Number>(inputs, result, count, Min<Number>());
     case Reduction::max:
       return combine_inputs<Number>(inputs, result, count, Max<Number>());
-    case Reduction::product:
-      return combine_inputs<Number>(inputs, result, count, Product<Number>());
   }
 }
 

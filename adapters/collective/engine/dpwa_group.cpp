@@ -100,26 +100,20 @@ DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::siz
   return work;
 }
 
-void DpwaGroup::reduce_on_host(Group& group, const at::Tensor& host,
-                               const c10d::ReduceOp& reduction) const {
-  group.allreduce(memory_of(host), number_type_of(host), group_reduction_of(reduction));
-  if (reduction == c10d::ReduceOp::AVG) host.div_(getSize());
-}
-
 DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_reducible(tensors, options.reduceOp);
   const StagedTensors staged = stage(tensors);
   return start(
       c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
-      [this, tensors, staged, reduction = options.reduceOp](Group& group) {
+      [tensors, staged, reduction = group_reduction_of(options.reduceOp)](Group& group) {
         for (const auto& each : staged) {
-          reduce_on_host(group, each->host(), reduction);
+          group.allreduce(memory_of(each->host()), number_type_of(each->host()), reduction);
           each->give_back();
         }
         if (!staged.empty()) return;
         for (const at::Tensor& tensor : tensors) {
           const at::Tensor host = on_host(tensor);
-          reduce_on_host(group, host, reduction);
+          group.allreduce(memory_of(host), number_type_of(host), reduction);
           give_back(host, tensor);
         }
       },

@@ -60,8 +60,6 @@ class DpwaGroup final : public c10d::Backend {
   StagedTensors stage(const Tensors& tensors);
   WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform,
                 StagedTensors staged = {});
-  void reduce_on_host(collectives::Group& group, const at::Tensor& host,
-                      const c10d::ReduceOp& reduction) const;
 
   const std::unique_ptr<collectives::Group> group_;
   const Allocate allocate_;

@@ -20,27 +20,20 @@ DType number_type_of(const at::Tensor& tensor) {
 collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation) {
   switch (operation) {
     case c10d::ReduceOp::SUM:
-    case c10d::ReduceOp::AVG:
       return collectives::Reduction::sum;
     case c10d::ReduceOp::MIN:
       return collectives::Reduction::min;
     case c10d::ReduceOp::MAX:
       return collectives::Reduction::max;
-    case c10d::ReduceOp::PRODUCT:
-      return collectives::Reduction::product;
     default:
-      refuse("accepted reductions: sum, average, min, max, product");
+      refuse("accepted reductions: sum, min, max");
   }
 }
 
 void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation) {
   require_contiguous(tensors);
   group_reduction_of(operation);
-  for (const at::Tensor& tensor : tensors) {
-    number_type_of(tensor);
-    if (operation == c10d::ReduceOp::AVG && !at::isFloatingType(tensor.scalar_type()))
-      refuse("an average needs a floating-point type");
-  }
+  for (const at::Tensor& tensor : tensors) number_type_of(tensor);
 }
 
 std::size_t member_of(std::int64_t rank, int size) {

@@ -89,8 +89,6 @@ std::vector<int> combined(Reduction reduction, DType type, std::size_t count, in
       int& value = result[i];
       if (reduction == Reduction::sum) {
         value += numbers[i];
-      } else if (reduction == Reduction::product) {
-        value *= numbers[i];
       } else {
         value =
             reduction == Reduction::min ? std::min(value, numbers[i]) : std::max(value, numbers[i]);
