@@ -73,6 +73,4 @@ class StagedTensor {
   const at::Tensor host_;
 };
 
-using StagedTensors = std::vector<std::shared_ptr<StagedTensor>>;
-
 }  // namespace dpwa::collective

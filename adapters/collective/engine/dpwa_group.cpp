@@ -31,7 +31,7 @@ AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t byt
 
 // The copies of a tensor on a device come behind the work that the caller has queued for it.
 DpwaWork::Perform on_stream_of(const at::Tensor& tensor, DpwaWork::Perform perform) {
-  if (tensor.is_cpu()) return perform;
+  if (!tensor.defined() || tensor.is_cpu()) return perform;
   const c10::impl::VirtualGuardImpl api(tensor.device().type());
   return [stream = api.getStream(tensor.device()), perform = std::move(perform)](Group& group) {
     const c10::StreamGuard on_stream(stream);
@@ -72,27 +72,22 @@ at::Tensor DpwaGroup::allocateTensor(long size, at::TensorOptions options) {
   return at::from_blob(data, {size}, [memory = std::move(memory)](void*) {}, options);
 }
 
-// Those of a device; empty: they are in host memory, or on a device that is not staged.
-StagedTensors DpwaGroup::stage(const Tensors& tensors) {
-  if (tensors.empty() || tensors.front().is_cpu()) return {};
-  const at::Device device = tensors.front().device();
+// Null: it is in host memory, or on a device that is not staged.
+std::shared_ptr<StagedTensor> DpwaGroup::stage(const at::Tensor& tensor) {
+  if (tensor.is_cpu()) return nullptr;
+  const at::Device device = tensor.device();
   if (!staging_)
     staging_ =
         std::make_shared<DeviceStaging>(device, [allocate = allocate_, device](std::size_t n) {
           return locked_memory(allocate, n, device);
         });
-  StagedTensors staged;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.device() != staging_->device()) return {};
-    staged.push_back(std::make_shared<StagedTensor>(staging_, tensor));
-  }
-  return staged;
+  if (device != staging_->device()) return nullptr;
+  return std::make_shared<StagedTensor>(staging_, tensor);
 }
 
-DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::size_t bytes,
-                                    Perform perform, StagedTensors staged) {
-  if (!results.empty() && staged.empty())
-    perform = on_stream_of(results.front(), std::move(perform));
+DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, const at::Tensor& result, std::size_t bytes,
+                                    Perform perform, std::shared_ptr<StagedTensor> staged) {
+  if (!staged) perform = on_stream_of(result, std::move(perform));
   auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(staged));
   const auto task = std::make_shared<DpwaWork::Task>(work, *group_, bytes, std::move(perform));
   work->begins_as(queue_, task);
@@ -100,45 +95,39 @@ DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, Tensors results, std::siz
   return work;
 }
 
+DpwaGroup::WorkPtr DpwaGroup::start_in_place(c10d::OpType type, const at::Tensor& tensor,
+                                             Change change) {
+  const auto staged = stage(tensor);
+  auto perform = [tensor, staged, change = std::move(change)](Group& group) {
+    const at::Tensor host = staged ? staged->host() : on_host(tensor);
+    change(group, host);
+    if (staged) {
+      staged->give_back();
+    } else {
+      give_back(host, tensor);
+    }
+  };
+  return start(type, tensor, tensor.nbytes(), std::move(perform), staged);
+}
+
 DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  require_reducible(tensors, options.reduceOp);
-  const StagedTensors staged = stage(tensors);
-  return start(
-      c10d::OpType::ALLREDUCE, tensors, total_bytes(tensors),
-      [tensors, staged, reduction = group_reduction_of(options.reduceOp)](Group& group) {
-        for (const auto& each : staged) {
-          group.allreduce(memory_of(each->host()), number_type_of(each->host()), reduction);
-          each->give_back();
-        }
-        if (!staged.empty()) return;
-        for (const at::Tensor& tensor : tensors) {
-          const at::Tensor host = on_host(tensor);
-          group.allreduce(memory_of(host), number_type_of(host), reduction);
-          give_back(host, tensor);
-        }
-      },
-      staged);
+  const at::Tensor& tensor = only_one(tensors);
+  const DType type = number_type_of(tensor);
+  const collectives::Reduction reduction = group_reduction_of(options.reduceOp);
+  return start_in_place(c10d::OpType::ALLREDUCE, tensor,
+                        [type, reduction](Group& group, const at::Tensor& host) {
+                          group.allreduce(memory_of(host), type, reduction);
+                        });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
-  require_contiguous(tensors);
-  const auto root = static_cast<int>(member_of(options.rootRank, getSize()));
-  const StagedTensors staged = stage(tensors);
-  return start(
-      c10d::OpType::BROADCAST, tensors, total_bytes(tensors),
-      [tensors, staged, root](Group& group) {
-        for (const auto& each : staged) {
-          group.broadcast(memory_of(each->host()), root);
-          each->give_back();
-        }
-        if (!staged.empty()) return;
-        for (const at::Tensor& tensor : tensors) {
-          const at::Tensor host = on_host(tensor);
-          group.broadcast(memory_of(host), root);
-          give_back(host, tensor);
-        }
-      },
-      staged);
+  const at::Tensor& tensor = only_one(tensors);
+  const std::int64_t root = options.rootRank;
+  if (root < 0 || root >= getSize()) refuse("there is no rank " + std::to_string(root));
+  return start_in_place(c10d::OpType::BROADCAST, tensor,
+                        [root](Group& group, const at::Tensor& host) {
+                          group.broadcast(memory_of(host), static_cast<int>(root));
+                        });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -146,7 +135,7 @@ DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& in
   require_contiguous({output, input});
   if (output.nbytes() != input.nbytes() * static_cast<std::size_t>(getSize()))
     refuse("the results of all do not fit");
-  return start(c10d::OpType::_ALLGATHER_BASE, {output}, output.nbytes(),
+  return start(c10d::OpType::_ALLGATHER_BASE, output, output.nbytes(),
                [output, input](Group& group) {
                  const at::Tensor all = on_host(output);
                  group.allgather(memory_of(on_host(input)), memory_of(all));
@@ -163,7 +152,7 @@ DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& inpu
   const auto to_others = bytes_by_rank(input, sent, getSize());
   const auto self = static_cast<std::size_t>(getRank());
   if (to_me[self] != to_others[self]) refuse("a rank sends itself what it does not take");
-  return start(c10d::OpType::ALLTOALL_BASE, {output}, output.nbytes() + input.nbytes(),
+  return start(c10d::OpType::ALLTOALL_BASE, output, output.nbytes() + input.nbytes(),
                [output, input, to_me, to_others](Group& group) {
                  const at::Tensor into = on_host(output);
                  group.alltoall(memory_of(on_host(input)), to_others, memory_of(into), to_me);

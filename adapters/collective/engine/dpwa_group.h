@@ -57,9 +57,12 @@ class DpwaGroup final : public c10d::Backend {
   using Perform = DpwaWork::Perform;
   bool end();
   void break_off(int rank);
-  StagedTensors stage(const Tensors& tensors);
-  WorkPtr start(c10d::OpType type, Tensors results, std::size_t bytes, Perform perform,
-                StagedTensors staged = {});
+  std::shared_ptr<StagedTensor> stage(const at::Tensor& tensor);
+  // `result`: on the device behind whose work the operation comes; undefined: none.
+  WorkPtr start(c10d::OpType type, const at::Tensor& result, std::size_t bytes, Perform perform,
+                std::shared_ptr<StagedTensor> staged = nullptr);
+  using Change = std::function<void(collectives::Group&, const at::Tensor& host)>;
+  WorkPtr start_in_place(c10d::OpType type, const at::Tensor& tensor, Change change);
 
   const std::unique_ptr<collectives::Group> group_;
   const Allocate allocate_;

@@ -1,13 +1,11 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <utility>
-#include <vector>
 
 #include "adapters/collective/engine/device_staging.h"
 #include "adapters/collective/engine/group_tensors.h"
@@ -44,8 +42,8 @@ class DpwaWork final : public c10d::Work {
     Perform perform_;
   };
 
-  // `staged`: of a device; its results are there once these copies are complete.
-  DpwaWork(int rank, c10d::OpType type, StagedTensors staged = {})
+  // `staged`: its results are there once these copies are complete; null: when it has ended.
+  DpwaWork(int rank, c10d::OpType type, std::shared_ptr<StagedTensor> staged)
       : Work(rank, type), staged_(std::move(staged)) {}
 
   void begins_as(const std::shared_ptr<collectives::OperationQueue>& queue,
@@ -58,10 +56,10 @@ class DpwaWork final : public c10d::Work {
   bool isCompleted() override {
     if (!task_->has_ended()) queue_->begin(*task_);
     if (!c10d::Work::isCompleted()) return false;
-    return exception() || std::ranges::all_of(staged_, [](auto& each) { return each->settled(); });
+    return exception() || !staged_ || staged_->settled();
   }
   void synchronize() override {
-    for (const auto& each : staged_) each->follow();
+    if (staged_) staged_->follow();
   }
   bool wait(std::chrono::milliseconds timeout) override {
     if (timeout == kNoTimeout) {
@@ -77,7 +75,7 @@ class DpwaWork final : public c10d::Work {
   }
 
  private:
-  const StagedTensors staged_;
+  const std::shared_ptr<StagedTensor> staged_;
   std::shared_ptr<collectives::OperationQueue> queue_;
   std::shared_ptr<collectives::Operation> task_;
 };

@@ -30,17 +30,6 @@ collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation) {
   }
 }
 
-void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation) {
-  require_contiguous(tensors);
-  group_reduction_of(operation);
-  for (const at::Tensor& tensor : tensors) number_type_of(tensor);
-}
-
-std::size_t member_of(std::int64_t rank, int size) {
-  if (rank < 0 || rank >= size) refuse("there is no rank " + std::to_string(rank));
-  return static_cast<std::size_t>(rank);
-}
-
 void require_contiguous(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
     if (!tensor.is_contiguous()) refuse("tensors must be contiguous");
@@ -49,13 +38,8 @@ void require_contiguous(const Tensors& tensors) {
 
 const at::Tensor& only_one(const Tensors& tensors) {
   if (tensors.size() != 1) refuse("one tensor is needed");
+  require_contiguous(tensors);
   return tensors.front();
-}
-
-std::size_t total_bytes(const Tensors& tensors) {
-  std::size_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += tensor.nbytes();
-  return bytes;
 }
 
 std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,

@@ -21,16 +21,14 @@ using Tensors = std::vector<at::Tensor>;
 [[noreturn]] void refuse(const std::string& what);
 DType number_type_of(const at::Tensor& tensor);
 collectives::Reduction group_reduction_of(const c10d::ReduceOp& operation);
-void require_reducible(const Tensors& tensors, const c10d::ReduceOp& operation);
 void require_contiguous(const Tensors& tensors);
-std::size_t member_of(std::int64_t rank, int size);  // the rank, as an index
+// Of a list that holds one contiguous tensor.
 const at::Tensor& only_one(const Tensors& tensors);
 
 // Of a contiguous tensor.
 inline std::span<std::byte> memory_of(const at::Tensor& tensor) {
   return dpwa::bytes_of(tensor);
 }
-std::size_t total_bytes(const Tensors& tensors);
 // Bytes for or from each rank, from numbers of rows; without these: the same to each.
 std::vector<std::size_t> bytes_by_rank(const at::Tensor& tensor,
                                        const std::vector<std::int64_t>& rows, int size);
