@@ -147,9 +147,9 @@ std::unique_ptr<Collective> Collective::subset(const std::vector<int>& ranks) {
   ++subsets_;
   // Members of a launcher are all of its processes: a part of them needs an engine that has to
   // meet.
-  std::shared_ptr<const collective::Engine> engine = group_->shared_engine();
-  if (engine->has_members()) engine = collective::make_engine(collective::EngineKind::automatic);
-  const collective::Connector connector = collective::connector_of(std::move(engine));
+  collective::Engine engine = group_->engine_used();
+  if (engine.has_members) engine = collective::make_engine(collective::EngineKind::automatic);
+  const collective::Connector connector = collective::connector_of(engine);
   const auto place = std::ranges::find(ranks, rank());
   if (place == ranks.end()) {
     collective::form_within(*group_, connector, {});

@@ -35,12 +35,12 @@ Connector connector_of(const Config& config) {
   return connector_of(make_engine(config.collective.engine));
 }
 
-Connector connector_of(std::shared_ptr<const Engine> engine) {
+Connector connector_of(const Engine& engine) {
   return {
-      engine->name(), engine->setting(), engine->has_members(),
+      engine.name, engine.setting, engine.has_members,
       [engine](const GroupOptions& options, const std::shared_ptr<group::SharedEntries>& entries) {
         c10::intrusive_ptr<c10d::Store> store;
-        if (!engine->has_members())
+        if (!engine.has_members)
           store = c10::make_intrusive<SessionStore>(
               std::make_shared<Meeting>(entries, options, options.stop), options.form_timeout);
         return ProcessGroup::form(engine, store, options);

@@ -19,7 +19,7 @@ std::shared_ptr<ProcessGroup> gather_all(const Config& config, LocalProcess& loc
                                          std::shared_ptr<group::Inbox> inbox);
 // Their groups are ProcessGroups. Of the engine of the file: throws CollectiveError as
 // make_engine() does.
-Connector connector_of(std::shared_ptr<const Engine> engine);
+Connector connector_of(const Engine& engine);
 Connector connector_of(const Config& config);
 
 // Throws ConfigError for an engine that this build lacks, or that this process cannot use.

@@ -23,7 +23,7 @@ namespace {
 
 // A group of processes of this machine on one engine, without any node: the basis of the back end.
 struct BareGroup {
-  std::shared_ptr<const collective::Engine> engine;
+  collective::Engine engine;
   std::unique_ptr<collective::ProcessGroup> members;
 
   void allreduce(const at::Tensor& tensor) const {
@@ -120,7 +120,7 @@ Json allreduces(const Json& job) {
   if (rank != 0) return Json::object();
   return {{"times_ns", some_of(times)},
           {"setting",
-           group.members->setting().empty() ? group.engine->setting() : group.members->setting()}};
+           group.members->setting().empty() ? group.engine.setting : group.members->setting()}};
 }
 
 // A node that trains by backend collective; bench/peers/ddp_step.py answers the same, but for

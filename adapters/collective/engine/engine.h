@@ -3,7 +3,6 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,26 +38,32 @@ struct Connection {
   bool stream_ordered = false;
 };
 
-// A c10d back end, which carries out the operations. Stateless; any thread.
-class Engine {
- public:
-  virtual ~Engine() = default;
-  virtual const std::string& name() const = 0;
-  // Whether a launcher has already connected the members: form() then needs no store.
-  virtual bool has_members() const { return false; }
-  // How the engine is set up, for the log; empty: there is nothing to say.
-  virtual std::string setting() const { return {}; }
+// A c10d back end, which carries out the operations. Any thread.
+struct Engine {
+  std::string name;
+  // Whether a launcher has already connected the members: `form` then needs no store.
+  bool has_members = false;
+  std::string setting{};  // how the engine is set up, for the log; empty: there is nothing to say
   // Connects this member with the `size - 1` others that call it with the same store. Exceptions of
   // c10d pass through, so call it through ProcessGroup::form.
-  virtual Connection form(const c10::intrusive_ptr<c10d::Store>& store,
-                          const GroupOptions& options) const = 0;
+  using Form = Connection(const c10::intrusive_ptr<c10d::Store>& store,
+                          const GroupOptions& options);
+  std::function<Form> form{};
 };
 
 struct EngineSupport {
   EngineKind kind;
   std::string name;
-  std::string absent;  // why this build has none; empty: it has one
+  std::string absent;              // why this build has none; empty: it has one
+  std::function<Engine()> make{};  // as make_engine(); null: absent
 };
+
+// Each is defined in the engine's source. If an engine cannot be built, it comes from
+// absent.cpp.in.
+EngineSupport dpwa_engine();
+EngineSupport gloo_engine();
+EngineSupport nccl_engine();
+EngineSupport mpi_engine();
 
 // Every engine that dpwa knows, and whether this build has it.
 std::vector<EngineSupport> known_engines();
@@ -66,28 +71,6 @@ std::vector<EngineSupport> known_engines();
 // Throws CollectiveError (usage) for an engine that this build lacks or that this process cannot
 // use, with the reason and the engines that it has. NCCL uses the GPU that is current on this
 // thread.
-std::unique_ptr<Engine> make_engine(EngineKind kind);
+Engine make_engine(EngineKind kind);
 
 }  // namespace dpwa::collective
-
-// Each engine's source defines these functions. If an engine cannot be built, they come from
-// absent.cpp.in. absent(): the reason; empty: the engine is there. make(): null if it is absent.
-namespace dpwa::collective::dpwa_engine {
-std::string absent();
-std::unique_ptr<Engine> make();
-}  // namespace dpwa::collective::dpwa_engine
-
-namespace dpwa::collective::gloo_engine {
-std::string absent();
-std::unique_ptr<Engine> make();
-}  // namespace dpwa::collective::gloo_engine
-
-namespace dpwa::collective::nccl_engine {
-std::string absent();
-std::unique_ptr<Engine> make();
-}  // namespace dpwa::collective::nccl_engine
-
-namespace dpwa::collective::mpi_engine {
-std::string absent();
-std::unique_ptr<Engine> make();
-}  // namespace dpwa::collective::mpi_engine

@@ -56,7 +56,7 @@ class Store {
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
-namespace dpwa::collective::gloo_engine {
+namespace dpwa::collective {
 
 namespace {
 
@@ -172,38 +172,26 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
   std::vector<std::thread> watchers_;
 };
 
-class GlooEngine final : public Engine {
- public:
-  const std::string& name() const override { return name_; }
-
-  Connection form(const c10::intrusive_ptr<c10d::Store>& store,
-                  const GroupOptions& options) const override {
-    auto gloo = c10d::ProcessGroupGloo::Options::create(options.form_timeout);
-    gloo->devices.push_back(
-        c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address, /*lazyInit=*/false));
-    auto backend =
-        c10::make_intrusive<GlooGroup>(store, options.rank, options.size, gloo, options.on_broken);
-    backend->setTimeout(options.timeout);
-    auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
-    // Where LibTorch has CUDA its Gloo copies tensors of GPUs through host memory.
-    for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
-      group->setBackend(device, c10d::ProcessGroup::BackendType::GLOO,
-                        c10::intrusive_ptr<c10d::Backend>(backend));
-    return {group, [gloo_group = backend.get()] { return gloo_group->lost_rank(); },
-            [gloo_group = backend.get()](int rank) { gloo_group->abandon(rank); }};
-  }
-
- private:
-  std::string name_ = "gloo";
-};
+Connection form_gloo(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
+  auto gloo = c10d::ProcessGroupGloo::Options::create(options.form_timeout);
+  gloo->devices.push_back(
+      c10d::ProcessGroupGloo::createDeviceForHostname(options.own_address, /*lazyInit=*/false));
+  auto backend =
+      c10::make_intrusive<GlooGroup>(store, options.rank, options.size, gloo, options.on_broken);
+  backend->setTimeout(options.timeout);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
+  // Where LibTorch has CUDA its Gloo copies tensors of GPUs through host memory.
+  for (const auto device : {c10::DeviceType::CPU, c10::DeviceType::CUDA})
+    group->setBackend(device, c10d::ProcessGroup::BackendType::GLOO,
+                      c10::intrusive_ptr<c10d::Backend>(backend));
+  return {group, [gloo_group = backend.get()] { return gloo_group->lost_rank(); },
+          [gloo_group = backend.get()](int rank) { gloo_group->abandon(rank); }};
+}
 
 }  // namespace
 
-std::string absent() {
-  return {};
-}
-std::unique_ptr<Engine> make() {
-  return std::make_unique<GlooEngine>();
+EngineSupport gloo_engine() {
+  return {EngineKind::gloo, "gloo", "", [] { return Engine{.name = "gloo", .form = form_gloo}; }};
 }
 
-}  // namespace dpwa::collective::gloo_engine
+}  // namespace dpwa::collective

@@ -7,11 +7,9 @@
 #include "adapters/collective/engine/error.h"
 #include "adapters/collective/engine/mpi_group.h"
 
-namespace dpwa::collective::mpi_engine {
+namespace dpwa::collective {
 
 namespace {
-
-constexpr const char* name = "mpi";
 
 // Without mpirun, MPI would form a group of this process alone.
 bool started_by_mpirun() {
@@ -22,52 +20,43 @@ bool started_by_mpirun() {
   return false;
 }
 
-class MpiEngine final : public Engine {
- public:
-  const std::string& name() const override { return name_; }
-  bool has_members() const override { return true; }
-  std::string setting() const override { return MpiThread::instance().setting(); }
-
-  Connection form(const c10::intrusive_ptr<c10d::Store>&,
-                  const GroupOptions& options) const override {
-    const MpiThread& mpi = MpiThread::instance();
-    if (mpi.rank() != options.rank || mpi.size() != options.size) {
-      throw CollectiveError(
-          Failure::usage, "forming a group", name_,
-          "this node is rank " + std::to_string(options.rank) + " of " +
-              std::to_string(options.size) + ", and mpirun has started it as rank " +
-              std::to_string(mpi.rank()) + " of " + std::to_string(mpi.size()) +
-              "; accepted: one process for each node, in their order, without --name");
-    }
-    auto backend = c10::make_intrusive<MpiGroup>(options.rank, options.size, options.on_broken);
-    backend->setTimeout(options.timeout);
-    auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                      c10::intrusive_ptr<c10d::Backend>(backend));
-    return {group, [] { return std::nullopt; }};
+Connection form_mpi(const c10::intrusive_ptr<c10d::Store>&, const GroupOptions& options) {
+  const MpiThread& mpi = MpiThread::instance();
+  if (mpi.rank() != options.rank || mpi.size() != options.size) {
+    throw CollectiveError(
+        Failure::usage, "forming a group", "mpi",
+        "this node is rank " + std::to_string(options.rank) + " of " +
+            std::to_string(options.size) + ", and mpirun has started it as rank " +
+            std::to_string(mpi.rank()) + " of " + std::to_string(mpi.size()) +
+            "; accepted: one process for each node, in their order, without --name");
   }
-
- private:
-  std::string name_ = mpi_engine::name;
-};
-
-}  // namespace
-
-std::string absent() {
-  return {};
+  auto backend = c10::make_intrusive<MpiGroup>(options.rank, options.size, options.on_broken);
+  backend->setTimeout(options.timeout);
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
+  group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                    c10::intrusive_ptr<c10d::Backend>(backend));
+  return {group, [] { return std::nullopt; }};
 }
 
-std::unique_ptr<Engine> make() {
+Engine make_mpi() {
   if (!started_by_mpirun())
-    throw CollectiveError(Failure::usage, "choosing an engine", name,
+    throw CollectiveError(Failure::usage, "choosing an engine", "mpi",
                           "mpirun has not started this process; accepted: mpirun -np N PROGRAM, or "
                           "engine dpwa");
   try {
-    MpiThread::instance();
+    return {.name = "mpi",
+            .has_members = true,
+            .setting = MpiThread::instance().setting(),
+            .form = form_mpi};
   } catch (const std::runtime_error& error) {
-    throw CollectiveError(Failure::usage, "choosing an engine", name, error.what());
+    throw CollectiveError(Failure::usage, "choosing an engine", "mpi", error.what());
   }
-  return std::make_unique<MpiEngine>();
 }
 
-}  // namespace dpwa::collective::mpi_engine
+}  // namespace
+
+EngineSupport mpi_engine() {
+  return {EngineKind::mpi, "mpi", "", make_mpi};
+}
+
+}  // namespace dpwa::collective

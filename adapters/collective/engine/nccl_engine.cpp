@@ -10,14 +10,13 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
-#include <utility>
 #include <vector>
 
 #include "adapters/collective/engine/engine.h"
 #include "adapters/collective/engine/error.h"
 #include "dpwa/collective/signature.h"
 
-namespace dpwa::collective::nccl_engine {
+namespace dpwa::collective {
 
 namespace {
 
@@ -46,52 +45,43 @@ void require_own_gpu(c10d::Store& store, const GroupOptions& options, c10::Devic
 }
 
 // A group of two back ends: NCCL for tensors on GPUs; Gloo for host memory, such as the comparisons
-// before an operation, and for noticing the end of others.
-class NcclEngine final : public Engine {
- public:
-  // `gpu`: of this process. Groups form on threads that have another current device.
-  NcclEngine(std::unique_ptr<Engine> gloo, c10::DeviceIndex gpu)
-      : gloo_(std::move(gloo)), gpu_(gpu) {}
-  const std::string& name() const override { return name_; }
-
-  Connection form(const c10::intrusive_ptr<c10d::Store>& store,
-                  const GroupOptions& options) const override {
-    const c10::cuda::CUDAGuard on_gpu(gpu_);
-    const auto own_keys = c10::make_intrusive<c10d::PrefixStore>("dpwa/nccl", store);
-    require_own_gpu(*own_keys, options, gpu_);
-    auto connection =
-        gloo_->form(c10::make_intrusive<c10d::PrefixStore>("dpwa/gloo", store), options);
-    auto nccl = c10d::ProcessGroupNCCL::Options::create();
-    nccl->timeout = options.timeout;
-    auto backend =
-        c10::make_intrusive<c10d::ProcessGroupNCCL>(own_keys, options.rank, options.size, nccl);
-    connection.group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
-                                 c10::intrusive_ptr<c10d::Backend>(backend));
-    connection.stream_ordered = true;
-    return connection;
-  }
-
- private:
-  std::string name_ = "nccl";
-  std::unique_ptr<Engine> gloo_;
-  c10::DeviceIndex gpu_;
-};
-
-}  // namespace
-
-std::string absent() {
-  return gloo_engine::absent();
+// before an operation, and for noticing the end of others. `gpu`: of this process; the thread may
+// have another current device.
+Connection form_nccl(const Engine& gloo, c10::DeviceIndex gpu,
+                     const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
+  const c10::cuda::CUDAGuard on_gpu(gpu);
+  const auto own_keys = c10::make_intrusive<c10d::PrefixStore>("dpwa/nccl", store);
+  require_own_gpu(*own_keys, options, gpu);
+  auto connection = gloo.form(c10::make_intrusive<c10d::PrefixStore>("dpwa/gloo", store), options);
+  auto nccl = c10d::ProcessGroupNCCL::Options::create();
+  nccl->timeout = options.timeout;
+  auto backend =
+      c10::make_intrusive<c10d::ProcessGroupNCCL>(own_keys, options.rank, options.size, nccl);
+  connection.group->setBackend(c10::DeviceType::CUDA, c10d::ProcessGroup::BackendType::NCCL,
+                               c10::intrusive_ptr<c10d::Backend>(backend));
+  connection.stream_ordered = true;
+  return connection;
 }
 
 // The current GPU of the calling thread is that of the process.
-std::unique_ptr<Engine> make() {
-  auto gloo = gloo_engine::make();
-  if (!gloo) return nullptr;
+Engine make_nccl(const Engine& gloo) {
   keep_process_alive();
   if (c10::cuda::device_count() == 0)
     throw CollectiveError(Failure::usage, "choosing an engine", "nccl",
                           "this process sees no GPU; accepted: engine auto, dpwa or gloo");
-  return std::make_unique<NcclEngine>(std::move(gloo), c10::cuda::current_device());
+  return {.name = "nccl",
+          .form = [gloo, gpu = c10::cuda::current_device()](
+                      const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
+            return form_nccl(gloo, gpu, store, options);
+          }};
 }
 
-}  // namespace dpwa::collective::nccl_engine
+}  // namespace
+
+EngineSupport nccl_engine() {
+  const EngineSupport gloo = gloo_engine();
+  return {EngineKind::nccl, "nccl", gloo.absent,
+          [make_gloo = gloo.make] { return make_nccl(make_gloo()); }};
+}
+
+}  // namespace dpwa::collective

@@ -16,7 +16,7 @@
 
 namespace dpwa::collective {
 
-std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> engine,
+std::unique_ptr<ProcessGroup> ProcessGroup::form(Engine engine,
                                                  const c10::intrusive_ptr<c10d::Store>& store,
                                                  const GroupOptions& wanted) {
   ignore_sigpipe();
@@ -29,16 +29,16 @@ std::unique_ptr<ProcessGroup> ProcessGroup::form(std::shared_ptr<const Engine> e
   Connection connection;
   try {
     if (store) store->setTimeout(options.form_timeout);
-    connection = engine->form(store, options);
+    connection = engine.form(store, options);
   } catch (...) {
-    throw translate(std::current_exception(), "forming a group", engine->name());
+    throw translate(std::current_exception(), "forming a group", engine.name);
   }
   return std::unique_ptr<ProcessGroup>(
       new ProcessGroup(std::move(engine), options, std::move(connection), broken));
 }
 
-ProcessGroup::ProcessGroup(std::shared_ptr<const Engine> engine, const GroupOptions& options,
-                           Connection connection, std::shared_ptr<const std::atomic<bool>> broken)
+ProcessGroup::ProcessGroup(Engine engine, const GroupOptions& options, Connection connection,
+                           std::shared_ptr<const std::atomic<bool>> broken)
     : StepGroup(options),
       engine_(std::move(engine)),
       connection_(std::move(connection)),

@@ -24,21 +24,21 @@ class ProcessGroup final : public StepGroup {
   // Blocks until all members have come to `store` and are connected, for form_timeout at most.
   // Null: for an engine that has its members. Each rank comes once, and all with the same engine,
   // size and epoch. Ignores SIGPIPE if the program has no handler for it. Throws CollectiveError.
-  static std::unique_ptr<ProcessGroup> form(std::shared_ptr<const Engine> engine,
+  static std::unique_ptr<ProcessGroup> form(Engine engine,
                                             const c10::intrusive_ptr<c10d::Store>& store,
                                             const GroupOptions& options);
   // Aborts unless the group was left; never waits for a member. The connections are closed in the
   // background.
   ~ProcessGroup() override;
 
-  const std::string& engine() const override { return engine_->name(); }
+  const std::string& engine() const override { return engine_.name; }
   const std::string& setting() const override { return connection_.setting; }
 
   // Connection::stream_ordered, for operations on this device.
   bool is_stream_ordered(const c10::Device& device) const {
     return connection_.stream_ordered && !device.is_cpu();
   }
-  const std::shared_ptr<const Engine>& shared_engine() const { return engine_; }
+  const Engine& engine_used() const { return engine_; }
 
   // For c10d::Reducer, and the operations of this layer.
   const c10::intrusive_ptr<c10d::ProcessGroup>& c10d() const { return connection_.group; }
@@ -60,10 +60,10 @@ class ProcessGroup final : public StepGroup {
   CollectiveError error(const std::string& what) const;
 
  private:
-  ProcessGroup(std::shared_ptr<const Engine> engine, const GroupOptions& options,
-               Connection connection, std::shared_ptr<const std::atomic<bool>> broken);
+  ProcessGroup(Engine engine, const GroupOptions& options, Connection connection,
+               std::shared_ptr<const std::atomic<bool>> broken);
 
-  std::shared_ptr<const Engine> engine_;
+  Engine engine_;
   Connection connection_;
   std::atomic<bool> aborted_ = false;
   std::shared_ptr<const std::atomic<bool>> broken_;  // set by the engine

@@ -20,21 +20,18 @@ using namespace std::chrono_literals;
 namespace {
 
 // Gloo that calls itself stream-ordered, as NCCL is.
-class OrderedEngine final : public Engine {
- public:
-  const std::string& name() const override { return gloo_->name(); }
-  Connection form(const c10::intrusive_ptr<c10d::Store>& store,
-                  const GroupOptions& options) const override {
-    Connection connection = gloo_->form(store, options);
+Engine ordered_engine() {
+  Engine engine = make_engine(EngineKind::gloo);
+  engine.form = [form = engine.form](const c10::intrusive_ptr<c10d::Store>& store,
+                                     const GroupOptions& options) {
+    Connection connection = form(store, options);
     connection.stream_ordered = true;
     return connection;
-  }
+  };
+  return engine;
+}
 
- private:
-  const std::unique_ptr<Engine> gloo_ = make_engine(EngineKind::gloo);
-};
-
-std::unique_ptr<ProcessGroup> group_of_one(std::shared_ptr<const Engine> engine) {
+std::unique_ptr<ProcessGroup> group_of_one(Engine engine) {
   return ProcessGroup::form(std::move(engine), c10::make_intrusive<c10d::HashStore>(),
                             GroupOptions());
 }
@@ -66,7 +63,7 @@ TEST_CASE("tensors of GPUs have a back end in a group of Gloo") {
 TEST_CASE("an operation is looked at where a limit of a wait would end it, else waited for") {
   const auto device = at::empty({1}, at::kMeta);
   const auto host = at::empty({1});
-  const auto group = group_of_one(std::make_shared<OrderedEngine>());
+  const auto group = group_of_one(ordered_engine());
   const auto looked_at = c10::make_intrusive<DeviceWork>();
   bounded_wait(*group, looked_at, {device, host});
   REQUIRE(looked_at->waits.size() == 1);
@@ -84,7 +81,7 @@ TEST_CASE("an operation is looked at where a limit of a wait would end it, else 
 
 TEST_CASE("a step goes on while its operations run on the device, and ends those before it") {
   const auto tensor = at::empty({1}, at::kMeta);
-  const auto group = group_of_one(std::make_shared<OrderedEngine>());
+  const auto group = group_of_one(ordered_engine());
   StreamWaits waits(*group);
   const auto first = c10::make_intrusive<DeviceWork>();
   waits.add(first, tensor);
@@ -102,7 +99,7 @@ TEST_CASE("a step goes on while its operations run on the device, and ends those
 }
 
 TEST_CASE("operations on a device that a lost rank leaves behind are one error of the next step") {
-  const auto group = group_of_one(std::make_shared<OrderedEngine>());
+  const auto group = group_of_one(ordered_engine());
   StreamWaits waits(*group);
   const auto stuck = c10::make_intrusive<DeviceWork>();
   stuck->looks = -1000000;

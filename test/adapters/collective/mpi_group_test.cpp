@@ -49,10 +49,10 @@ constexpr int processes = 3;
 
 TEST_CASE("the engine says how MPI was set up") {
   const auto engine = make_engine(EngineKind::mpi);
-  CHECK(engine->name() == "mpi");
-  CHECK(engine->has_members());
-  CHECK(engine->setting().find("Open MPI v") == 0);
-  CHECK(engine->setting().find(", all-reduce algorithm 5") != std::string::npos);
+  CHECK(engine.name == "mpi");
+  CHECK(engine.has_members);
+  CHECK(engine.setting.find("Open MPI v") == 0);
+  CHECK(engine.setting.find(", all-reduce algorithm 5") != std::string::npos);
 }
 
 TEST_CASE("a rank that mpirun knows otherwise is refused") {

@@ -36,7 +36,7 @@ TEST_CASE("a group knows its place, epoch and engine") {
       [](Rank& rank) {
         CHECK(rank.group->size() == 3);
         CHECK(rank.group->epoch() == 7);
-        CHECK(rank.group->engine() == make_engine(tested_engine())->name());
+        CHECK(rank.group->engine() == make_engine(tested_engine()).name);
         CHECK(rank.group->c10d()->getRank() == rank.group->rank());
         CHECK(rank.group->c10d()->getSize() == 3);
       },
@@ -60,7 +60,7 @@ TEST_CASE("Gloo: an address that is not this machine's cannot form a group") {
 }
 
 TEST_CASE("abort ends an operation that waits for others, there and here") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  const Engine engine = make_engine(tested_engine());
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::unique_ptr<ProcessGroup>> groups(3);
   at_once(3, [&](std::size_t index) {
@@ -98,8 +98,8 @@ TEST_CASE("abort ends an operation that waits for others, there and here") {
 }
 
 TEST_CASE("a group that is shut down with an operation under way ends it") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
-  if (engine->name() != "dpwa") return;
+  const Engine engine = make_engine(tested_engine());
+  if (engine.name != "dpwa") return;
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::unique_ptr<ProcessGroup>> groups(2);
   at_once(2, [&](std::size_t index) {
@@ -116,7 +116,7 @@ TEST_CASE("a group that is shut down with an operation under way ends it") {
 }
 
 TEST_CASE("a group with an operation under way can be destroyed without waiting") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  const Engine engine = make_engine(tested_engine());
   const auto store = c10::make_intrusive<c10d::HashStore>();
   std::vector<std::unique_ptr<ProcessGroup>> groups(2);
   at_once(2, [&](std::size_t index) {
@@ -131,7 +131,7 @@ TEST_CASE("a group with an operation under way can be destroyed without waiting"
 }
 
 TEST_CASE("the end of one member is known to all the others, without any operation") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  const Engine engine = make_engine(tested_engine());
   const auto store = c10::make_intrusive<c10d::HashStore>();
   constexpr int size = 6;
   std::atomic<int> told = 0;
@@ -161,7 +161,7 @@ TEST_CASE("members that leave in order break nothing for those who are slower") 
 }
 
 TEST_CASE("after a failed group the same processes form the next one") {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  const Engine engine = make_engine(tested_engine());
   for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
     const auto store = c10::make_intrusive<c10d::HashStore>();
     std::vector<std::unique_ptr<ProcessGroup>> groups(3);

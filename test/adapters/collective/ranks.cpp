@@ -11,7 +11,7 @@ using namespace collective;
 
 void with_ranks(int size, const std::function<void(Rank&)>& body,
                 const std::function<void(GroupOptions&)>& adjust) {
-  const std::shared_ptr<const Engine> engine = make_engine(tested_engine());
+  const Engine engine = make_engine(tested_engine());
   constexpr std::chrono::seconds limit(20);
   const auto store = c10::make_intrusive<c10d::HashStore>();
   at_once(static_cast<std::size_t>(size), [&](std::size_t index) {

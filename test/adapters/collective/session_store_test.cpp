@@ -98,8 +98,8 @@ TEST_CASE("what needs a server, or is too large, is refused in one line") {
 
 TEST_CASE("groups of each engine form over it") {
   for (const EngineKind kind : {EngineKind::dpwa, EngineKind::gloo}) {
-    const std::shared_ptr<const Engine> engine = make_engine(kind);
-    CAPTURE(engine->name());
+    const Engine engine = make_engine(kind);
+    CAPTURE(engine.name);
     const Members members(3);
     test::at_once(3, [&](std::size_t rank) {
       const auto group = ProcessGroup::form(engine, members.store(rank), members.options(rank));

@@ -61,35 +61,29 @@ class Mirror : public c10d::Backend {
   }
 };
 
-class MirrorEngine : public Engine {
- public:
-  const std::string& name() const override { return name_; }
-  bool has_members() const override { return true; }
-  Connection form(const c10::intrusive_ptr<c10d::Store>&,
-                  const GroupOptions& options) const override {
-    mirror = c10::make_intrusive<Mirror>(options.rank, options.size);
-    auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
-    group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
-                      c10::intrusive_ptr<c10d::Backend>(mirror));
-    return {group, [] { return std::nullopt; }};
-  }
-
-  mutable c10::intrusive_ptr<Mirror> mirror;  // of the group that was formed last
-
- private:
-  std::string name_ = "mirror";
-};
+// `mirror`: of the group that was formed last.
+Engine mirror_engine(c10::intrusive_ptr<Mirror>& mirror) {
+  return {.name = "mirror",
+          .has_members = true,
+          .form = [&mirror](const c10::intrusive_ptr<c10d::Store>&, const GroupOptions& options) {
+            mirror = c10::make_intrusive<Mirror>(options.rank, options.size);
+            auto group = c10::make_intrusive<c10d::ProcessGroup>(options.rank, options.size);
+            group->setBackend(c10::DeviceType::CPU, c10d::ProcessGroup::BackendType::CUSTOM,
+                              c10::intrusive_ptr<c10d::Backend>(mirror));
+            return Connection{group, [] { return std::nullopt; }};
+          }};
+}
 
 struct Group {
   Group(int rank, int size) {
     GroupOptions options;
     options.rank = rank;
     options.size = size;
-    members = ProcessGroup::form(engine, nullptr, options);
+    members = ProcessGroup::form(mirror_engine(mirror), nullptr, options);
   }
-  void break_up() { engine->mirror->broken = true; }
+  void break_up() { mirror->broken = true; }
 
-  std::shared_ptr<MirrorEngine> engine = std::make_shared<MirrorEngine>();
+  c10::intrusive_ptr<Mirror> mirror;
   std::unique_ptr<ProcessGroup> members;
 };
 
@@ -148,9 +142,9 @@ TEST_CASE("buckets of gradients lie where the members of the group read them wit
     node.backward(step);
     REQUIRE(node.replica.exchange().tally);
     CHECK(node.gradient() == step);
-    CHECK(group.engine->mirror->reduced_where_lent == step);
+    CHECK(group.mirror->reduced_where_lent == step);
   }
-  CHECK(group.engine->mirror->lent.size() == 2);
+  CHECK(group.mirror->lent.size() == 2);
   node.replica.drop();
 }
 
