@@ -36,7 +36,7 @@ std::vector<Signature::Entry> TorchReplica::tensors() const {
 
 void TorchReplica::broadcast_model(const StepGroup& group, int source) {
   const at::NoGradGuard no_grad;
-  Operations(process_group(group)).broadcast({"the model", flat_.memory()}, source);
+  Operations(process_group(group)).broadcast("the model", flat_.memory(), source);
 }
 
 // Through sums of all members, so that the bits are the same. The model changes once all are there.
@@ -51,7 +51,7 @@ void TorchReplica::average_model(const StepGroup& group, const std::vector<bool>
     const at::Tensor own = counts ? region : at::zeros_like(region);
     means.emplace_back(region,
                        Operations(process_group(group))
-                           .allreduce({"the weights of those that trained apart", own},
+                           .allreduce("the weights of those that trained apart", own,
                                       {.reduction = Reduction::sum, .postscale = 1 / number}));
   }
   for (const auto& [region, mean] : means) region.copy_(mean);

@@ -122,8 +122,7 @@ std::vector<at::Tensor> Handle::wait() {
   return results;
 }
 
-Handle Operations::allreduce_async(const std::vector<NamedTensor>& tensors,
-                                   const ReduceOptions& options) {
+Handle Operations::begin(const std::vector<NamedTensor>& tensors, const ReduceOptions& options) {
   const at::NoGradGuard no_grad;
   const auto signature = signature_of(tensors, options);
   if (options.check) {
@@ -160,11 +159,17 @@ Handle Operations::launch(const std::vector<NamedTensor>& tensors, const ReduceO
 
 std::vector<at::Tensor> Operations::grouped_allreduce(const std::vector<NamedTensor>& tensors,
                                                       const ReduceOptions& options) {
-  return allreduce_async(tensors, options).wait();
+  return begin(tensors, options).wait();
 }
 
-at::Tensor Operations::allreduce(const NamedTensor& tensor, const ReduceOptions& options) {
-  return grouped_allreduce({tensor}, options).front();
+Handle Operations::allreduce_async(const std::string& name, const at::Tensor& tensor,
+                                   const ReduceOptions& options) {
+  return begin({{name, tensor}}, options);
+}
+
+at::Tensor Operations::allreduce(const std::string& name, const at::Tensor& tensor,
+                                 const ReduceOptions& options) {
+  return grouped_allreduce({{name, tensor}}, options).front();
 }
 
 }  // namespace dpwa::collective

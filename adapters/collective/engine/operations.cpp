@@ -65,9 +65,8 @@ std::string dense_problem(const at::Tensor& tensor) {
 
 }  // namespace
 
-at::Tensor Operations::allgather(const NamedTensor& given) {
+at::Tensor Operations::allgather(const std::string& name, const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
-  const auto& [name, tensor] = given;
   const auto problem = dense_problem(tensor);
   auto own = tensor;
   if (problem.empty()) {
@@ -100,9 +99,8 @@ at::Tensor Operations::gather_rows(const std::string& title, const at::Tensor& o
   return at::cat(parts);
 }
 
-void Operations::broadcast(const NamedTensor& given, int root) {
+void Operations::broadcast(const std::string& name, const at::Tensor& tensor, int root) {
   const at::NoGradGuard no_grad;
-  const auto& [name, tensor] = given;
   auto problem = dense_problem(tensor);
   if (root < 0 || root >= group_.size()) problem = "there is no rank " + std::to_string(root);
   const Signature signature{
@@ -126,9 +124,9 @@ void Operations::receive(const std::string& title, const at::Tensor& tensor, int
   });
 }
 
-at::Tensor Operations::reducescatter(const NamedTensor& given, const ReduceOptions& options) {
+at::Tensor Operations::reducescatter(const std::string& name, const at::Tensor& tensor,
+                                     const ReduceOptions& options) {
   const at::NoGradGuard no_grad;
-  const auto& [name, tensor] = given;
   auto problem = reduction_problem(tensor, options);
   if (problem.empty() && tensor.dim() == 0) problem = "a scalar has no rows to scatter";
   const Signature signature{
@@ -181,9 +179,8 @@ at::Tensor Operations::reducescatter(const NamedTensor& given, const ReduceOptio
 }
 
 std::pair<at::Tensor, std::vector<std::int64_t>> Operations::alltoall(
-    const NamedTensor& given, const std::vector<std::int64_t>& splits) {
+    const std::string& name, const at::Tensor& tensor, const std::vector<std::int64_t>& splits) {
   const at::NoGradGuard no_grad;
-  const auto& [name, tensor] = given;
   const std::int64_t size = group_.size();
   auto problem = dense_problem(tensor);
   if (problem.empty() && tensor.dim() == 0) problem = "a scalar has no rows to send";

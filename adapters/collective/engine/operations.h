@@ -50,30 +50,33 @@ class Operations {
   explicit Operations(const ProcessGroup& group) : group_(group) {}
 
   // Reduces every element over all members. float16 and bfloat16 are summed in float32.
-  at::Tensor allreduce(const NamedTensor& tensor, const ReduceOptions& options = {});
+  at::Tensor allreduce(const std::string& name, const at::Tensor& tensor,
+                       const ReduceOptions& options = {});
   // Several tensors in one message per type.
   std::vector<at::Tensor> grouped_allreduce(const std::vector<NamedTensor>& tensors,
                                             const ReduceOptions& options = {});
   // Returns once the members agree and the message is on its way; with a compression, once it has
   // arrived.
-  Handle allreduce_async(const std::vector<NamedTensor>& tensors,
+  Handle allreduce_async(const std::string& name, const at::Tensor& tensor,
                          const ReduceOptions& options = {});
 
   // The members' tensors, concatenated in the order of ranks. Their shapes may differ only in the
   // first dimension; a scalar counts as one row.
-  at::Tensor allgather(const NamedTensor& tensor);
+  at::Tensor allgather(const std::string& name, const at::Tensor& tensor);
 
   // Fills `tensor` with that of `root`.
-  void broadcast(const NamedTensor& tensor, int root = 0);
+  void broadcast(const std::string& name, const at::Tensor& tensor, int root = 0);
 
   // Reduces, and returns this member's share of the rows of the result. Shares differ by one row at
   // most; the first ranks have the larger ones.
-  at::Tensor reducescatter(const NamedTensor& tensor, const ReduceOptions& options = {});
+  at::Tensor reducescatter(const std::string& name, const at::Tensor& tensor,
+                           const ReduceOptions& options = {});
 
   // Sends splits[r] rows to rank r; without splits, the same number to each. Returns the received
   // rows in the order of ranks, and the number of rows from each.
   std::pair<at::Tensor, std::vector<std::int64_t>> alltoall(
-      const NamedTensor& tensor, const std::vector<std::int64_t>& splits = {});
+      const std::string& name, const at::Tensor& tensor,
+      const std::vector<std::int64_t>& splits = {});
 
   // Returns once all members have called it.
   void barrier();
@@ -86,7 +89,10 @@ class Operations {
   // lowest of several.
   int join();
 
+  const ProcessGroup& group() const { return group_; }
+
  private:
+  Handle begin(const std::vector<NamedTensor>& tensors, const ReduceOptions& options);
   // An allreduce on which the members have agreed, or which they do not compare.
   Handle launch(const std::vector<NamedTensor>& tensors, const ReduceOptions& options);
   void answer(const std::string& text, const std::vector<std::int64_t>& payloads);

@@ -50,7 +50,7 @@ void reduce(const ProcessGroup& group, bool check) {
   options.reduction = Reduction::sum;
   options.check = check;
   const auto sum =
-      Operations(group).allreduce({"w", at::full({250'000}, group.rank() + 1.0)}, options);
+      Operations(group).allreduce("w", at::full({250'000}, group.rank() + 1.0), options);
   const double expected = group.size() * (group.size() + 1) / 2.0;
   if (!sum.eq(expected).all().item<bool>()) throw std::logic_error("wrong sum");
 }

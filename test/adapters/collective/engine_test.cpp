@@ -176,35 +176,35 @@ TEST_CASE("ranks that have joined take part with zeros, no rows and open ears un
     for (int round = 0; round < rounds; ++round) {
       const double at_work = round == 0 ? 3 : round == 1 ? 2 : 1;
       const auto ones = at::ones({2, 3});
-      CHECK(at::equal(rank.operations.allreduce({"it's 'w'", ones}, reduce(Reduction::sum)),
+      CHECK(at::equal(rank.operations.allreduce("it's 'w'", ones, reduce(Reduction::sum)),
                       ones * at_work));
-      CHECK(at::allclose(rank.operations.allreduce({"w", ones}), ones * at_work / size));
+      CHECK(at::allclose(rank.operations.allreduce("w", ones), ones * at_work / size));
       ReduceOptions halves;
       halves.compression = Compression::fp16;
       halves.postscale = 1.0 / 3;
-      CHECK(at::allclose(rank.operations.allreduce({"w", ones}, halves), ones * at_work / 9, 1e-3));
+      CHECK(at::allclose(rank.operations.allreduce("w", ones, halves), ones * at_work / 9, 1e-3));
       ReduceOptions scaled = reduce(Reduction::max);
       scaled.prescale = -2;
-      CHECK(at::equal(rank.operations.allreduce({"w", ones}, scaled), ones * -2));
+      CHECK(at::equal(rank.operations.allreduce("w", ones, scaled), ones * -2));
       for (const auto type : {at::kFloat, at::kHalf, at::kInt, at::kChar, at::kByte, at::kLong}) {
         const auto five = at::full({3}, 5).to(type);
-        CHECK(at::equal(rank.operations.allreduce({"w", five}, reduce(Reduction::min)), five));
-        CHECK(at::equal(rank.operations.allreduce({"w", five}, reduce(Reduction::max)), five));
+        CHECK(at::equal(rank.operations.allreduce("w", five, reduce(Reduction::min)), five));
+        CHECK(at::equal(rank.operations.allreduce("w", five, reduce(Reduction::max)), five));
       }
       const auto both = rank.operations.grouped_allreduce(
           {{"a", ones}, {"b", at::full({4}, 2, at::kDouble)}}, reduce(Reduction::sum));
       CHECK(at::equal(both[1], at::full({4}, 2 * at_work, at::kDouble)));
-      const auto rows = rank.operations.allgather({"rows", at::full({own + 1, 2}, own)});
+      const auto rows = rank.operations.allgather("rows", at::full({own + 1, 2}, own));
       CHECK(rows.size(0) == (round == 0 ? 6 : round == 1 ? 4 : 1));
-      CHECK(rank.operations.allgather({"scalar", at::full({}, own)}).numel() == at_work);
+      CHECK(rank.operations.allgather("scalar", at::full({}, own)).numel() == at_work);
       auto told = at::full({5}, own);
-      rank.operations.broadcast({"told", told}, 0);
+      rank.operations.broadcast("told", told, 0);
       CHECK(told.eq(0).all().item<bool>());
       rank.operations.barrier();
     }
     CHECK(rank.operations.join() == 0);
     // All are back.
-    CHECK(at::equal(rank.operations.allreduce({"w", at::ones({1})}, reduce(Reduction::sum)),
+    CHECK(at::equal(rank.operations.allreduce("w", at::ones({1}), reduce(Reduction::sum)),
                     at::full({1}, 3.0)));
   });
 }
@@ -228,12 +228,12 @@ TEST_CASE("what needs the rank that has joined is an error with one sentence, an
       CHECK((error.failure() == Failure::mismatch));
       return std::string(error.reason());
     };
-    CHECK(failure([&] { rank.operations.reducescatter({"w", tensor}); }) == "rank 1 has joined");
-    CHECK(failure([&] { rank.operations.alltoall({"w", tensor}); }) == "rank 1 has joined");
-    CHECK(failure([&] { rank.operations.broadcast({"w", tensor}, 1); }) == "rank 1 has joined");
+    CHECK(failure([&] { rank.operations.reducescatter("w", tensor); }) == "rank 1 has joined");
+    CHECK(failure([&] { rank.operations.alltoall("w", tensor); }) == "rank 1 has joined");
+    CHECK(failure([&] { rank.operations.broadcast("w", tensor, 1); }) == "rank 1 has joined");
     // Those at work differ.
     const auto shape = at::ones({rank.group->rank() + 1});
-    CHECK(failure([&] { rank.operations.allreduce({"w", shape}); }) ==
+    CHECK(failure([&] { rank.operations.allreduce("w", shape); }) ==
           "the ranks do not make the same call: ranks 0, 1: 'w' float32 [1]; rank 2: 'w' float32 "
           "[3]");
     rank.operations.join();

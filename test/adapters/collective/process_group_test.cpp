@@ -45,7 +45,7 @@ TEST_CASE("a group knows its place, epoch and engine") {
 
 TEST_CASE("a group of one needs nobody") {
   with_ranks(1, [](Rank& rank) {
-    const auto sum = rank.operations.allreduce({"w", at::full({3}, 2.0)});
+    const auto sum = rank.operations.allreduce("w", at::full({3}, 2.0));
     CHECK(sum.sum().item<double>() == 6);
   });
 }
@@ -154,7 +154,7 @@ TEST_CASE("members that leave in order break nothing for those who are slower") 
   std::atomic<int> told = 0;
   for (int round = 0; round < 20; ++round) {
     with_ranks(
-        5, [](Rank& rank) { rank.operations.allreduce({"w", at::full({1000}, 1.0)}); },
+        5, [](Rank& rank) { rank.operations.allreduce("w", at::full({1000}, 1.0)); },
         [&](GroupOptions& options) { options.on_broken = [&] { ++told; }; });
   }
   CHECK(told == 0);
@@ -168,7 +168,7 @@ TEST_CASE("after a failed group the same processes form the next one") {
     at_once(3, [&](std::size_t index) {
       const auto place = member(static_cast<int>(index), 3, epoch);
       groups[index] = ProcessGroup::form(engine, store, place);
-      const auto mean = Operations(*groups[index]).allreduce({"w", at::full({5}, 1.0 * index)});
+      const auto mean = Operations(*groups[index]).allreduce("w", at::full({5}, 1.0 * index));
       CHECK(mean[0].item<double>() == 1);
     });
     groups[0]->abort();

@@ -103,7 +103,7 @@ TEST_CASE("groups of each engine form over it") {
     const Members members(3);
     test::at_once(3, [&](std::size_t rank) {
       const auto group = ProcessGroup::form(engine, members.store(rank), members.options(rank));
-      const auto mean = Operations(*group).allreduce({"w", at::full({5}, 1.0 * rank)});
+      const auto mean = Operations(*group).allreduce("w", at::full({5}, 1.0 * rank));
       CHECK(mean[0].item<double>() == 1);
       group->leave(20s);
     });
