@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "adapters/collective/gathering.h"
-#include "adapters/collective/torch_replica.h"
+#include "adapters/collective/torch_optimizer.h"
 #include "adapters/common/module_tensors.h"
 #include "dpwa/base/random.h"
 #include "dpwa/collective/group_within.h"

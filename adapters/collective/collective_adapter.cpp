@@ -10,6 +10,7 @@
 #include "adapters/backend.h"
 #include "adapters/collective/engine/tensor_form.h"
 #include "adapters/collective/gathering.h"
+#include "adapters/collective/torch_optimizer.h"
 #include "adapters/common/device_parameters.h"
 #include "adapters/common/tensor_bytes.h"
 #include "dpwa/config/backends.h"

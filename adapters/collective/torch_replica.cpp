@@ -7,15 +7,20 @@
 #include <utility>
 
 #include "adapters/collective/engine/operations.h"
+#include "adapters/collective/engine/tensor_form.h"
 #include "adapters/collective/model_terms.h"
 #include "adapters/common/module_tensors.h"
-#include "adapters/common/training_state.h"
 
 namespace dpwa::collective {
 namespace {
 
 const ProcessGroup& process_group(const StepGroup& group) {
   return static_cast<const ProcessGroup&>(group);
+}
+
+// Weights travel in the order in which they lie in memory, and gradients in that of the weights.
+std::string form_and_order_of(const at::Tensor& tensor) {
+  return form_of(tensor) + (tensor.is_contiguous() ? "" : ", channels_last");
 }
 
 }  // namespace
@@ -31,7 +36,14 @@ void TorchReplica::set_accumulating(bool on) {
 }
 
 std::vector<Signature::Entry> TorchReplica::tensors() const {
-  return tensors_of(model_);
+  std::vector<Signature::Entry> tensors;
+  for (const auto& [name, tensor] : parameters_of(model_)) {
+    const std::string trained = tensor.requires_grad() ? "" : ", not trained";
+    tensors.push_back({name, form_and_order_of(tensor) + trained});
+  }
+  for (const auto& [name, tensor] : buffers_of(model_))
+    tensors.push_back({name, form_and_order_of(tensor)});
+  return tensors;
 }
 
 void TorchReplica::broadcast_model(const StepGroup& group, int source) {
@@ -92,22 +104,6 @@ StepResult TorchReplica::end_exchange() {
   GradientReducer::Result result = *reducer_->end_step();
   used_ = reducer_->used();
   return {std::move(result.tally), std::move(result.error), result.waited, result.bytes};
-}
-
-Signature TorchOptimizer::words() const {
-  return optimizer_words(optimizer_);
-}
-
-std::string TorchOptimizer::state_words() const {
-  return collective::state_words(optimizer_);
-}
-
-std::string TorchOptimizer::save() const {
-  return saved_state(optimizer_);
-}
-
-void TorchOptimizer::load(const std::string& saved) {
-  load_state(optimizer_, saved);
 }
 
 }  // namespace dpwa::collective
