@@ -1,3 +1,4 @@
+#include <ATen/Dispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full_like.h>
 
@@ -31,34 +32,18 @@ std::vector<NamedTensor> zeros_for(const Signature& signature, const ProcessGrou
   return tensors;
 }
 
-template <typename Integer>
-double extreme(Reduction reduction) {
-  using Limits = std::numeric_limits<Integer>;
-  return static_cast<double>(reduction == Reduction::min ? Limits::max() : Limits::lowest());
-}
-
 // The value that does not count in a minimum or maximum.
 at::Tensor neutral(const at::Tensor& like, Reduction reduction) {
   if (reduction != Reduction::min && reduction != Reduction::max) return like;
   const bool least = reduction == Reduction::min;
-  switch (like.scalar_type()) {
-    case at::kBool:
-      return at::full_like(like, least);
-    case at::kByte:
-      return at::full_like(like, extreme<std::uint8_t>(reduction));
-    case at::kChar:
-      return at::full_like(like, extreme<std::int8_t>(reduction));
-    case at::kShort:
-      return at::full_like(like, extreme<std::int16_t>(reduction));
-    case at::kInt:
-      return at::full_like(like, extreme<std::int32_t>(reduction));
-    case at::kLong:
-      return at::full_like(like, least ? std::numeric_limits<std::int64_t>::max()
-                                       : std::numeric_limits<std::int64_t>::lowest());
-    default:
-      return at::full_like(like, least ? std::numeric_limits<double>::infinity()
-                                       : -std::numeric_limits<double>::infinity());
-  }
+  return AT_DISPATCH_ALL_TYPES_AND3(
+      at::kHalf, at::kBFloat16, at::kBool, like.scalar_type(), "join", [&] {
+        using Limits = std::numeric_limits<scalar_t>;
+        if constexpr (Limits::has_infinity)
+          return at::full_like(like, least ? Limits::infinity() : -Limits::infinity());
+        else
+          return at::full_like(like, least ? Limits::max() : Limits::lowest());
+      });
 }
 
 }  // namespace
