@@ -112,22 +112,6 @@ std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& 
 
 }  // namespace
 
-class GradientReducer::Exchange final : public collectives::Operation {
- public:
-  explicit Exchange(std::function<void()> exchange) : exchange_(std::move(exchange)) {}
-  const std::exception_ptr& problem() const { return problem_; }
-
- private:
-  void perform() override { exchange_(); }
-  void ended(const std::exception_ptr& problem) override {
-    problem_ = problem;
-    exchange_ = nullptr;
-  }
-
-  std::function<void()> exchange_;
-  std::exception_ptr problem_;
-};
-
 struct GradientReducer::Flight {
   at::Tensor buffer;
   std::vector<at::Tensor> views;  // of the buffer, for each parameter
@@ -226,7 +210,7 @@ void GradientReducer::tell() {
   buffers_.fill(std::max(0, last_.first_at_work));
   try {
     if (thread_) {
-      on_thread([this] { send_message(); });
+      on_thread(message_.tensor().nbytes(), [this] { send_message(); });
     } else {
       send_message();
     }
@@ -241,13 +225,14 @@ void GradientReducer::send_message() {
 }
 
 // On the stream of the backward pass, so that all comes in the order of the calls.
-void GradientReducer::on_thread(std::function<void()> exchange) {
+void GradientReducer::on_thread(std::size_t bytes, std::function<void()> exchange) {
   const at::Device device = parameters_.front().device();
   const auto stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device);
-  exchanges_.push_back(std::make_shared<Exchange>([stream, exchange = std::move(exchange)] {
+  auto on_stream = [stream, exchange = std::move(exchange)] {
     const c10::StreamGuard in_order(stream);
     exchange();
-  }));
+  };
+  exchanges_.push_back(std::make_shared<collectives::Operation>(std::move(on_stream), bytes));
   thread_->add(exchanges_.back(), /*prompt=*/true);
 }
 
@@ -263,7 +248,7 @@ std::size_t GradientReducer::launch(c10d::GradBucket& bucket) {
       if (weight_ != 1) flight.buffer.mul_(weight_);
       std::vector<at::Tensor> list{flight.buffer};
       if (thread_) {
-        on_thread([this, buffer = flight.buffer]() mutable {
+        on_thread(flight.buffer.nbytes(), [this, buffer = flight.buffer] {
           auto sum = buffer.to(at::kFloat);
           sum_in_halves(group_, sum, options_.compression, 1);
           buffer.copy_(sum);
@@ -292,7 +277,7 @@ void GradientReducer::wait_for_all() {
     for (const auto& exchange : exchanges_) {
       try {
         thread_->finish(*exchange);
-        if (exchange->problem()) std::rethrow_exception(exchange->problem());
+        exchange->rethrow();
       } catch (...) {
         fail();  // so do those after it
       }

@@ -97,8 +97,7 @@ class GradientReducer {
   std::optional<Result> end_step();
 
  private:
-  struct Flight;   // a bucket on its way
-  class Exchange;  // on the thread
+  struct Flight;  // a bucket on its way
 
   // Called by the autograd engine on the training thread.
   void fired(std::size_t index);
@@ -108,7 +107,7 @@ class GradientReducer {
   void complete();  // at the end of the backward pass: what did not fire
   void tell();
   void send_message();
-  void on_thread(std::function<void()> exchange);
+  void on_thread(std::size_t bytes, std::function<void()> exchange);
   std::size_t launch(c10d::GradBucket& bucket);
   at::Tensor landed(std::size_t bucket);
   void wait_for_all();
@@ -145,7 +144,7 @@ class GradientReducer {
   std::vector<bool> used_;                     // in any pass, also under accumulate()
   std::optional<std::vector<bool>> repeated_;  // used_ of a step that is made without a pass
   std::vector<Flight> flights_;
-  std::vector<std::shared_ptr<Exchange>> exchanges_;
+  std::vector<std::shared_ptr<collectives::Operation>> exchanges_;  // on the thread
   StepMessage message_;
   Exchanges others_;  // message and buffers
   std::optional<CollectiveError> error_;

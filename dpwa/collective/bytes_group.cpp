@@ -9,33 +9,6 @@
 #include "dpwa/snapshot/aligned_buffer.h"
 
 namespace dpwa::collective {
-namespace {
-
-// Smaller operations are over before another thread has been woken for them.
-constexpr std::size_t large_bytes = std::size_t{256} << 10;
-
-}  // namespace
-
-class BytesGroup::Work final : public collectives::Operation {
- public:
-  Work(collectives::Group& group, std::size_t bytes, Perform perform)
-      : group_(group), bytes_(bytes), perform_(std::move(perform)) {}
-
-  // Once it has ended.
-  void rethrow() const {
-    if (problem_) std::rethrow_exception(problem_);
-  }
-
- private:
-  void perform() override { perform_(group_); }
-  std::string what() const override { return std::to_string(bytes_) + " bytes"; }
-  void ended(const std::exception_ptr& problem) override { problem_ = problem; }
-
-  collectives::Group& group_;
-  const std::size_t bytes_;
-  const Perform perform_;
-  std::exception_ptr problem_;
-};
 
 Connector BytesGroup::connector(const std::string& engine) {
   Connector connector;
@@ -82,9 +55,9 @@ BytesGroup::~BytesGroup() {
   queue_->end();
 }
 
-BytesGroup::WorkPtr BytesGroup::begin(std::size_t bytes, Perform perform) const {
-  auto work = std::make_shared<Work>(*formed_.group, bytes, std::move(perform));
-  queue_->add(work, bytes >= large_bytes);
+BytesGroup::WorkPtr BytesGroup::begin(std::size_t bytes, std::function<void()> perform) const {
+  auto work = std::make_shared<collectives::Operation>(std::move(perform), bytes);
+  queue_->add(work, bytes >= collectives::large_bytes);
   return work;
 }
 
@@ -95,14 +68,13 @@ void BytesGroup::finish(const WorkPtr& work) const {
 
 BytesGroup::WorkPtr BytesGroup::begin_sum(std::span<std::byte> data, DType type,
                                           std::shared_ptr<std::byte> owner) const {
-  return begin(data.size(), [data, type, owner = std::move(owner)](collectives::Group& group) {
-    group.allreduce(data, type, collectives::Reduction::sum);
+  return begin(data.size(), [this, data, type, owner = std::move(owner)] {
+    formed_.group->allreduce(data, type, collectives::Reduction::sum);
   });
 }
 
 BytesGroup::WorkPtr BytesGroup::begin_broadcast(std::span<std::byte> data, int root) const {
-  return begin(data.size(),
-               [data, root](collectives::Group& group) { group.broadcast(data, root); });
+  return begin(data.size(), [this, data, root] { formed_.group->broadcast(data, root); });
 }
 
 std::optional<CollectiveError> BytesGroup::wait(const WorkPtr& work,
@@ -142,7 +114,7 @@ std::optional<int> BytesGroup::lost_rank() const {
 // The destructor of an engine's group tells the others that this member leaves in order.
 void BytesGroup::leave(std::chrono::milliseconds limit) noexcept {
   if (aborted()) return;
-  const auto work = begin(0, [](collectives::Group& group) { group.barrier(); });
+  const auto work = begin(0, [this] { formed_.group->barrier(); });
   queue_->begin(*work);
   if (!queue_->wait(*work, std::chrono::steady_clock::now() + limit)) return abort();
   aborted_ = true;
@@ -160,7 +132,7 @@ void BytesGroup::run(const std::string& what, const std::function<void()>& opera
 }
 
 void BytesGroup::gather(std::span<const std::byte> own, std::span<std::byte> all) const {
-  finish(begin(all.size(), [=](collectives::Group& group) { group.allgather(own, all); }));
+  finish(begin(all.size(), [this, own, all] { formed_.group->allgather(own, all); }));
 }
 
 void BytesGroup::broadcast(std::span<std::byte> data, int root) const {

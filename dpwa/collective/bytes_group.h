@@ -28,10 +28,9 @@ class BytesGroup final : public StepGroup {
   ~BytesGroup() override;
 
   // An operation under way.
-  class Work;
-  using WorkPtr = std::shared_ptr<Work>;
+  using WorkPtr = std::shared_ptr<collectives::Operation>;
   // Replaces each number by the sum of those of all members. `data` lives until wait() has
-  // returned, or as long as `owner`, which the work holds.
+  // returned, or as long as `owner`, which the work holds until it has ended.
   WorkPtr begin_sum(std::span<std::byte> data, DType type,
                     std::shared_ptr<std::byte> owner = nullptr) const;
   WorkPtr begin_broadcast(std::span<std::byte> data, int root) const;
@@ -57,10 +56,9 @@ class BytesGroup final : public StepGroup {
 
  private:
   using Broken = std::shared_ptr<std::atomic<bool>>;
-  using Perform = std::function<void(collectives::Group&)>;
   BytesGroup(std::string engine, const GroupOptions& options, collectives::FormedGroup formed,
              Broken broken);
-  WorkPtr begin(std::size_t bytes, Perform perform) const;
+  WorkPtr begin(std::size_t bytes, std::function<void()> perform) const;
   void finish(const WorkPtr& work) const;  // throws the failure of the engine
   CollectiveError failure_of(const std::string& what, const std::exception& error) const;
 

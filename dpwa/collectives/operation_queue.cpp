@@ -51,7 +51,7 @@ void OperationQueue::add(std::shared_ptr<Operation> operation, bool prompt) {
     }
   }
   if (problem) {
-    end_of(*operation, problem);
+    operation->end(problem);
   } else if (wakes) {
     begins_.notify_all();
   }
@@ -105,16 +105,9 @@ void OperationQueue::fail(const std::exception_ptr& problem) {
     dropped.swap(waiting_);
     prompt_ = 0;
   }
-  for (const auto& each : dropped) {
-    end_of(*each, problem);
-  }
+  for (const auto& each : dropped) each->end(problem);
   const MutexLock lock(mutex_);
   tell_ended();
-}
-
-void OperationQueue::end_of(Operation& operation, const std::exception_ptr& problem) {
-  operation.ended(problem);
-  operation.ended_.store(true, std::memory_order_release);
 }
 
 void OperationQueue::tell_ended() {
@@ -139,11 +132,11 @@ void OperationQueue::perform(Operation& operation) {
   const TraceScope traced(Track::group, "collective operation", what);
   std::exception_ptr problem;
   try {
-    operation.perform();
+    operation.perform_();
   } catch (...) {
     problem = std::current_exception();
   }
-  end_of(operation, problem);
+  operation.end(problem);
   if (problem) fail(problem);
 }
 

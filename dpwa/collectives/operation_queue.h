@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "dpwa/base/threads.h"
 #include "dpwa/base/time.h"
@@ -16,18 +18,40 @@ namespace dpwa::collectives {
 // One operation of a group, which ends once. Any thread.
 class Operation {
  public:
-  virtual ~Operation() = default;
+  // `perform`: blocks; throws. It lives until the operation has ended. `bytes`, `name`: for a
+  // trace.
+  explicit Operation(std::function<void()> perform, std::size_t bytes = 0, std::string name = {})
+      : perform_(std::move(perform)), bytes_(bytes), name_(std::move(name)) {}
+
   bool has_ended() const { return ended_.load(std::memory_order_acquire); }
+  // Once it has ended: the failure; null: none.
+  const std::exception_ptr& problem() const { return problem_; }
+  void rethrow() const {
+    if (problem_) std::rethrow_exception(problem_);
+  }
 
  private:
   friend class OperationQueue;
-  virtual void perform() = 0;                                 // blocks; throws
-  virtual std::string what() const { return {}; }             // for a trace
-  virtual void ended(const std::exception_ptr& problem) = 0;  // null: well; throws nothing
+  void end(const std::exception_ptr& problem) {
+    perform_ = nullptr;
+    problem_ = problem;
+    ended_.store(true, std::memory_order_release);
+  }
+  std::string what() const {
+    return (name_.empty() ? "" : name_ + ", ") + std::to_string(bytes_) + " bytes";
+  }
 
+  std::function<void()> perform_;
+  const std::size_t bytes_;
+  const std::string name_;
+  std::exception_ptr problem_;
   bool prompt_ = false;  // of the queue's mutex
   std::atomic<bool> ended_ = false;
 };
+
+// An operation of this size goes on beside its caller. Smaller ones are over before another thread
+// has been woken for them.
+inline constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 // Performs blocking operations in the order in which they come. Those that take long are performed
 // by a thread of the queue, while their caller goes on; others by the thread that waits for them,
@@ -62,7 +86,6 @@ class OperationQueue {
   std::shared_ptr<Operation> take_first() DPWA_REQUIRES(mutex_);
   void perform(Operation& operation);
   void performed() DPWA_REQUIRES(mutex_);
-  static void end_of(Operation& operation, const std::exception_ptr& problem);
   void tell_ended() DPWA_REQUIRES(mutex_);
 
   Mutex mutex_;

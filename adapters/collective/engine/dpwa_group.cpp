@@ -9,15 +9,13 @@
 #include <stdexcept>
 #include <utility>
 
+#include "adapters/collective/engine/dpwa_work.h"
 #include "adapters/common/pinned_memory.h"
 
 namespace dpwa::collective {
 namespace {
 
 using collectives::Group;
-
-// Smaller ones are over before another thread has been woken for them.
-constexpr std::size_t large_bytes = std::size_t{256} << 10;
 
 // Lent memory, which the group reads in place, or other memory, that a device copies by itself.
 AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t bytes,
@@ -30,12 +28,12 @@ AlignedBuffer locked_memory(const DpwaGroup::Allocate& allocate, std::size_t byt
 }
 
 // The copies of a tensor on a device come behind the work that the caller has queued for it.
-DpwaWork::Perform on_stream_of(const at::Tensor& tensor, DpwaWork::Perform perform) {
+std::function<void()> on_stream_of(const at::Tensor& tensor, std::function<void()> perform) {
   if (!tensor.defined() || tensor.is_cpu()) return perform;
   const c10::impl::VirtualGuardImpl api(tensor.device().type());
-  return [stream = api.getStream(tensor.device()), perform = std::move(perform)](Group& group) {
+  return [stream = api.getStream(tensor.device()), perform = std::move(perform)] {
     const c10::StreamGuard on_stream(stream);
-    perform(group);
+    perform();
   };
 }
 
@@ -88,19 +86,18 @@ std::shared_ptr<StagedTensor> DpwaGroup::stage(const at::Tensor& tensor) {
 DpwaGroup::WorkPtr DpwaGroup::start(c10d::OpType type, const at::Tensor& result, std::size_t bytes,
                                     Perform perform, std::shared_ptr<StagedTensor> staged) {
   if (!staged) perform = on_stream_of(result, std::move(perform));
-  auto work = c10::make_intrusive<DpwaWork>(getRank(), type, std::move(staged));
-  const auto task = std::make_shared<DpwaWork::Task>(work, *group_, bytes, std::move(perform));
-  work->begins_as(queue_, task);
-  queue_->add(task, bytes >= large_bytes);
-  return work;
+  const auto call = std::make_shared<collectives::Operation>(std::move(perform), bytes,
+                                                             c10d::opTypeToString(type));
+  queue_->add(call, bytes >= collectives::large_bytes);
+  return c10::make_intrusive<DpwaWork>(getRank(), type, queue_, call, std::move(staged));
 }
 
 DpwaGroup::WorkPtr DpwaGroup::start_in_place(c10d::OpType type, const at::Tensor& tensor,
                                              Change change) {
   const auto staged = stage(tensor);
-  auto perform = [tensor, staged, change = std::move(change)](Group& group) {
+  auto perform = [tensor, staged, change = std::move(change)] {
     const at::Tensor host = staged ? staged->host() : on_host(tensor);
-    change(group, host);
+    change(host);
     if (staged) {
       staged->give_back();
     } else {
@@ -115,8 +112,8 @@ DpwaGroup::WorkPtr DpwaGroup::allreduce(Tensors& tensors, const c10d::AllreduceO
   const DType type = number_type_of(tensor);
   const collectives::Reduction reduction = group_reduction_of(options.reduceOp);
   return start_in_place(c10d::OpType::ALLREDUCE, tensor,
-                        [type, reduction](Group& group, const at::Tensor& host) {
-                          group.allreduce(memory_of(host), type, reduction);
+                        [this, type, reduction](const at::Tensor& host) {
+                          group_->allreduce(memory_of(host), type, reduction);
                         });
 }
 
@@ -124,10 +121,9 @@ DpwaGroup::WorkPtr DpwaGroup::broadcast(Tensors& tensors, const c10d::BroadcastO
   const at::Tensor& tensor = only_one(tensors);
   const std::int64_t root = options.rootRank;
   if (root < 0 || root >= getSize()) refuse("there is no rank " + std::to_string(root));
-  return start_in_place(c10d::OpType::BROADCAST, tensor,
-                        [root](Group& group, const at::Tensor& host) {
-                          group.broadcast(memory_of(host), static_cast<int>(root));
-                        });
+  return start_in_place(c10d::OpType::BROADCAST, tensor, [this, root](const at::Tensor& host) {
+    group_->broadcast(memory_of(host), static_cast<int>(root));
+  });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& input,
@@ -135,12 +131,11 @@ DpwaGroup::WorkPtr DpwaGroup::_allgather_base(at::Tensor& output, at::Tensor& in
   require_contiguous({output, input});
   if (output.nbytes() != input.nbytes() * static_cast<std::size_t>(getSize()))
     refuse("the results of all do not fit");
-  return start(c10d::OpType::_ALLGATHER_BASE, output, output.nbytes(),
-               [output, input](Group& group) {
-                 const at::Tensor all = on_host(output);
-                 group.allgather(memory_of(on_host(input)), memory_of(all));
-                 give_back(all, output);
-               });
+  return start(c10d::OpType::_ALLGATHER_BASE, output, output.nbytes(), [this, output, input] {
+    const at::Tensor all = on_host(output);
+    group_->allgather(memory_of(on_host(input)), memory_of(all));
+    give_back(all, output);
+  });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& input,
@@ -153,15 +148,15 @@ DpwaGroup::WorkPtr DpwaGroup::alltoall_base(at::Tensor& output, at::Tensor& inpu
   const auto self = static_cast<std::size_t>(getRank());
   if (to_me[self] != to_others[self]) refuse("a rank sends itself what it does not take");
   return start(c10d::OpType::ALLTOALL_BASE, output, output.nbytes() + input.nbytes(),
-               [output, input, to_me, to_others](Group& group) {
+               [this, output, input, to_me, to_others] {
                  const at::Tensor into = on_host(output);
-                 group.alltoall(memory_of(on_host(input)), to_others, memory_of(into), to_me);
+                 group_->alltoall(memory_of(on_host(input)), to_others, memory_of(into), to_me);
                  give_back(into, output);
                });
 }
 
 DpwaGroup::WorkPtr DpwaGroup::barrier(const c10d::BarrierOptions&) {
-  return start(c10d::OpType::BARRIER, {}, 0, [](Group& group) { group.barrier(); });
+  return start(c10d::OpType::BARRIER, {}, 0, [this] { group_->barrier(); });
 }
 
 // The destructor of the group tells the others that this member leaves in order, unless that would

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "adapters/collective/engine/device_staging.h"
-#include "adapters/collective/engine/dpwa_work.h"
 #include "adapters/collective/engine/group_tensors.h"
 #include "dpwa/collectives/group.h"
 #include "dpwa/collectives/operation_queue.h"
@@ -54,14 +53,14 @@ class DpwaGroup final : public c10d::Backend {
   std::optional<int> lost_rank() const;
 
  private:
-  using Perform = DpwaWork::Perform;
+  using Perform = std::function<void()>;
   bool end();
   void break_off(int rank);
   std::shared_ptr<StagedTensor> stage(const at::Tensor& tensor);
   // `result`: on the device behind whose work the operation comes; undefined: none.
   WorkPtr start(c10d::OpType type, const at::Tensor& result, std::size_t bytes, Perform perform,
                 std::shared_ptr<StagedTensor> staged = nullptr);
-  using Change = std::function<void(collectives::Group&, const at::Tensor& host)>;
+  using Change = std::function<void(const at::Tensor& host)>;
   WorkPtr start_in_place(c10d::OpType type, const at::Tensor& tensor, Change change);
 
   const std::unique_ptr<collectives::Group> group_;

@@ -7,6 +7,8 @@
 #include <memory>
 
 #include "adapters/collective/engine/dpwa_work.h"
+#include "adapters/collective/engine/group_tensors.h"
+#include "dpwa/collectives/group.h"
 #include "dpwa/collectives/operation_queue.h"
 #include "test/adapters/doctest_with_torch.h"
 #include "test/adapters/fake_accelerator.h"
@@ -50,17 +52,13 @@ class Doubling final : public collectives::Group {
 // An all-reduce of such a tensor, as the queue performs it.
 c10::intrusive_ptr<c10d::Work> doubled(collectives::Group& group,
                                        const std::shared_ptr<collectives::OperationQueue>& queue,
-                                       const at::Tensor& tensor,
                                        const std::shared_ptr<StagedTensor>& staged) {
-  auto work = c10::make_intrusive<DpwaWork>(0, c10d::OpType::ALLREDUCE, staged);
-  const auto task = std::make_shared<DpwaWork::Task>(
-      work, group, tensor.nbytes(), [staged](collectives::Group& ranks) {
-        ranks.allreduce(memory_of(staged->host()), DType::float32, collectives::Reduction::sum);
-        staged->give_back();
-      });
-  work->begins_as(queue, task);
-  queue->add(task, /*prompt=*/false);
-  return work;
+  const auto call = std::make_shared<collectives::Operation>([&group, staged] {
+    group.allreduce(memory_of(staged->host()), DType::float32, collectives::Reduction::sum);
+    staged->give_back();
+  });
+  queue->add(call, /*prompt=*/false);
+  return c10::make_intrusive<DpwaWork>(0, c10d::OpType::ALLREDUCE, queue, call, staged);
 }
 
 }  // namespace
@@ -114,7 +112,7 @@ TEST_CASE("who waits for an operation on a device goes on, and the work after it
   const auto queue = std::make_shared<collectives::OperationQueue>();
   const at::Tensor tensor = at::ones({8});
   const auto staging = memory.staging();
-  const auto work = doubled(group, queue, tensor, std::make_shared<StagedTensor>(staging, tensor));
+  const auto work = doubled(group, queue, std::make_shared<StagedTensor>(staging, tensor));
   work->wait();
   CHECK(at::equal(tensor, at::full({8}, 2.0)));
   CHECK(device.log.ends_with("keep for side 2; wait on training; "));
