@@ -3,7 +3,6 @@
 #include <exception>
 #include <stdexcept>
 #include <utility>
-#include <vector>
 
 #include "dpwa/collective/meeting.h"
 #include "dpwa/snapshot/aligned_buffer.h"
@@ -19,13 +18,7 @@ Connector BytesGroup::connector(const std::string& engine) {
     const auto broken = std::make_shared<std::atomic<bool>>(false);
     const Meeting meeting(entries, options, options.stop);
     const auto exchange = [&](const std::string& own) {
-      meeting.set(invitation_of(options.rank), {own.begin(), own.end()});
-      std::vector<std::string> all;
-      for (int rank = 0; rank < options.size; ++rank) {
-        const auto text = meeting.get(invitation_of(rank), options.form_timeout);
-        all.emplace_back(text.begin(), text.end());
-      }
-      return all;
+      return invitations_of_all(meeting, options, own, options.form_timeout);
     };
     const auto on_broken = [broken, then = options.on_broken] {
       if (!broken->exchange(true) && then) then();

@@ -47,6 +47,20 @@ class Meeting {
   const std::stop_token stop_;
 };
 
+// What each rank says at `store`, a Meeting or its like, by rank: GroupTerms::exchange. `limit`: of
+// a wait for one of them.
+template <class Store, class... Limit>
+std::vector<std::string> invitations_of_all(Store& store, const GroupOptions& options,
+                                            const std::string& own, Limit... limit) {
+  store.set(invitation_of(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  std::vector<std::string> all;
+  for (int rank = 0; rank < options.size; ++rank) {
+    const auto text = store.get(invitation_of(rank), limit...);
+    all.emplace_back(text.begin(), text.end());
+  }
+  return all;
+}
+
 // What collectives::form_group() needs to know of a group. `exchange`: as of GroupTerms.
 collectives::GroupTerms terms_of(
     const GroupOptions& options, std::function<void()> on_broken,

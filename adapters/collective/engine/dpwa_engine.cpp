@@ -1,11 +1,9 @@
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <utility>
-#include <vector>
 
 #include "adapters/collective/engine/dpwa_group.h"
 #include "adapters/collective/engine/engine.h"
@@ -15,26 +13,15 @@
 namespace dpwa::collective {
 namespace {
 
-// What each rank says, by rank.
-std::vector<std::string> exchange(c10d::Store& store, const GroupOptions& options,
-                                  const std::string& own) {
-  store.set(invitation_of(options.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  std::vector<std::string> all;
-  for (int rank = 0; rank < options.size; ++rank) {
-    const auto text = store.get(invitation_of(rank));
-    all.emplace_back(text.begin(), text.end());
-  }
-  return all;
-}
-
 // The project's own groups (dpwa/collectives) behind c10d.
 Connection form_dpwa(const c10::intrusive_ptr<c10d::Store>& store, const GroupOptions& options) {
   const auto told = std::make_shared<std::atomic<bool>>(false);
   const auto on_broken = [told, then = options.on_broken] {
     if (!told->exchange(true) && then) then();
   };
-  auto formed = collectives::form_group(terms_of(
-      options, on_broken, [&](const std::string& own) { return exchange(*store, options, own); }));
+  auto formed = collectives::form_group(terms_of(options, on_broken, [&](const std::string& own) {
+    return invitations_of_all(*store, options, own);
+  }));
   formed.group->set_timeout(options.timeout);
   auto backend = c10::make_intrusive<DpwaGroup>(std::move(formed.group), std::move(formed.allocate),
                                                 on_broken);
