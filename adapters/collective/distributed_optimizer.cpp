@@ -1,16 +1,11 @@
 #include "adapters/collective/distributed_optimizer.h"
 
-#include "adapters/collective/model_terms.h"
-#include "adapters/common/module_tensors.h"
-
 namespace dpwa {
 
 DistributedOptimizer::DistributedOptimizer(Collective& collective, torch::nn::Module& module,
                                            torch::optim::Optimizer& optimizer,
-                                           const collective::ReducerOptions& options)
-    : optimizer_(optimizer), reducer_(trained_parameters(module), collective.group(), options) {
-  reducer_.set_shared_buffers(collective::shared_buffers(module));
-}
+                                           const GradientOptions& options)
+    : optimizer_(optimizer), reducer_(module, collective.group(), options) {}
 
 Accumulation DistributedOptimizer::accumulate() {
   reducer_.set_accumulating(true);
@@ -19,10 +14,10 @@ Accumulation DistributedOptimizer::accumulate() {
 
 collective::StepTally DistributedOptimizer::exchange(bool joined) {
   if (!reducer_.done()) reducer_.contribute(joined);
-  const auto result = reducer_.end_step();
-  if (result->error) throw collective::CollectiveError(*result->error);
-  if (result->tally->first_at_work >= 0) last_at_work_ = result->tally->first_at_work;
-  return *result->tally;
+  const auto [tally, error, waited, bytes] = reducer_.end_step();
+  if (error) throw collective::CollectiveError(*error);
+  if (tally->first_at_work >= 0) last_at_work_ = tally->first_at_work;
+  return *tally;
 }
 
 void DistributedOptimizer::synchronize() {

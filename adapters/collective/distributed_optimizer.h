@@ -18,8 +18,7 @@ namespace dpwa {
 class DistributedOptimizer {
  public:
   DistributedOptimizer(Collective& collective, torch::nn::Module& module,
-                       torch::optim::Optimizer& optimizer,
-                       const collective::ReducerOptions& options = {});
+                       torch::optim::Optimizer& optimizer, const GradientOptions& options = {});
 
   void zero_grad() { optimizer_.zero_grad(); }
   // Samples in the next batch: the weight of this rank's gradients. 1 until the first call.

@@ -22,6 +22,7 @@
 #include "adapters/collective/engine/lent_tensor.h"
 #include "adapters/collective/engine/sum_in_halves.h"
 #include "adapters/common/graph_capture.h"
+#include "adapters/common/module_tensors.h"
 #include "adapters/common/tensor_checksum.h"
 #include "dpwa/rules/compared_steps.h"
 #include "dpwa/rules/second_pass.h"
@@ -65,13 +66,13 @@ std::int64_t limit_of(std::uint64_t bytes) {
   return static_cast<std::int64_t>(std::max<std::uint64_t>(1, bytes));
 }
 
-std::int64_t first_limit_of(const ReducerOptions& options) {
+std::int64_t first_limit_of(const GradientOptions& options) {
   return limit_of(std::min(first_bucket_bytes, options.bucket_bytes));
 }
 
 // Buckets in the order in which backward() is likely to fill them: the last parameters first.
 std::vector<std::vector<std::size_t>> buckets_of(const std::vector<at::Tensor>& parameters,
-                                                 const ReducerOptions& options) {
+                                                 const GradientOptions& options) {
   std::vector<at::Tensor> reversed(parameters.rbegin(), parameters.rend());
   auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(
       reversed, {static_cast<std::size_t>(first_limit_of(options)),
@@ -94,7 +95,7 @@ void in_order_of(const std::vector<at::Tensor>& parameters, std::vector<at::Tens
 std::unique_ptr<c10d::Reducer> make_c10d_reducer(const std::vector<at::Tensor>& parameters,
                                                  const std::vector<std::string>& names,
                                                  const ProcessGroup& group,
-                                                 const ReducerOptions& options,
+                                                 const GradientOptions& options,
                                                  std::unique_ptr<c10d::CommHookInterface> hook) {
   std::unordered_map<std::size_t, std::string> names_by_index;
   for (std::size_t i = 0; i < names.size(); ++i) names_by_index[i] = names[i];
@@ -119,11 +120,16 @@ struct GradientReducer::Flight {
   c10::intrusive_ptr<c10d::Work> work;  // none with a compression: the thread does it
 };
 
-GradientReducer::GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
-                                 const ProcessGroup& group, const ReducerOptions& options)
-    : group_(group), options_(options), waits_(group) {
-  buffers_.set_average(options.average_buffers);
-  for (auto& [name, tensor] : parameters) {
+GradientReducer::GradientReducer(const torch::nn::Module& module, const ProcessGroup& group,
+                                 const GradientOptions& options, WaitWords waits,
+                                 bool sends_checksums)
+    : group_(group),
+      options_(options),
+      wait_words_(std::move(waits)),
+      sends_checksums_(sends_checksums),
+      waits_(group),
+      buffers_(module, options.average_buffers) {
+  for (auto& [name, tensor] : trained_parameters(module)) {
     names_.push_back(name);
     parameters_.push_back(tensor);
   }
@@ -201,9 +207,9 @@ void GradientReducer::complete() {
 void GradientReducer::tell() {
   told_ = true;
   const at::NoGradGuard no_grad;
-  StepMessage::Own own{samples_, joined_, stopping_, note_, {}};
+  OwnStep own{samples_, joined_, stopping_, note_, {}};
   // One that has joined makes no steps any more.
-  if (options_.send_checksums && !joined_ && compares_weights_at(steps_))
+  if (sends_checksums_ && !joined_ && compares_weights_at(steps_))
     own.weights = checksum_of(parameters_);
   message_.fill(group_, own, used_);
   if (error_) return;
@@ -273,7 +279,7 @@ void GradientReducer::wait_for_all() {
   const at::NoGradGuard no_grad;
   const auto from = SteadyClock::now();
   if (thread_) {
-    options_.begin_wait(words_for(0));
+    wait_words_.begin(words_for(0));
     for (const auto& exchange : exchanges_) {
       try {
         thread_->finish(*exchange);
@@ -287,7 +293,7 @@ void GradientReducer::wait_for_all() {
     if (problem && !error_) error_ = std::move(problem);
   };
   if (!waits_.empty()) {
-    options_.begin_wait("gradients of the step before");
+    wait_words_.begin("gradients of the step before");
     take_note(waits_.end_step_before(averaging));
   }
   std::vector<at::Tensor> in_use{message_.tensor(), buffers_.tensor()};
@@ -307,13 +313,13 @@ void GradientReducer::wait_for_all() {
     take_note(await_work(group_, work, averaging, tensors));
   };
   for (std::size_t i = 0; i < flights_.size(); ++i) {
-    options_.begin_wait(words_for(i));
+    wait_words_.begin(words_for(i));
     wait_for(flights_[i].work, flights_[i].buffer);
   }
   for (const auto& [work, own] : others_) wait_for(work, own);
   waits_.end_step();
   waited_ = SteadyClock::now() - from;
-  options_.end_wait();
+  wait_words_.end();
   if (error_) return;
   buffers_.take(group_);
   const double total = message_.samples() / unit_;
@@ -374,19 +380,13 @@ void GradientReducer::exchange_without_backward(const std::vector<bool>& used) {
   result.backward();
 }
 
-std::optional<GradientReducer::Result> GradientReducer::end_step() {
-  if (!std::exchange(begun_, false)) return std::nullopt;
+StepResult GradientReducer::end_step() {
+  begun_ = false;
   landed_ = false;
   joined_ = false;
   ended_ = true;
   ++steps_;
-  Result result;
-  result.waited = waited_;
-  result.bytes = bytes_;
-  if (error_) {
-    result.error = error_;
-    return result;
-  }
+  if (error_) return {{}, error_, waited_, bytes_};
   const StepTally tally = message_.tally();
   last_ = tally;
   const int at_work = group_.size() - tally.joined;
@@ -398,8 +398,7 @@ std::optional<GradientReducer::Result> GradientReducer::end_step() {
       unusable_ = group_.error("preparing buckets");  // reported by the next step
     }
   }
-  result.tally = tally;
-  return result;
+  return {tally, {}, waited_, bytes_};
 }
 
 }  // namespace dpwa::collective

@@ -18,6 +18,8 @@
 #include "adapters/collective/engine/stream_waits.h"
 #include "adapters/collective/step_message.h"
 #include "adapters/common/backward_hooks.h"
+#include "adapters/torch_types.h"
+#include "dpwa/collective/replica.h"
 #include "dpwa/collectives/operation_queue.h"
 #include "dpwa/rules/options.h"
 
@@ -28,31 +30,29 @@ class Reducer;
 
 namespace dpwa::collective {
 
-struct ReducerOptions : GradientOptions {
-  // Called around the waits for others at the end of a backward pass, with a text for the log.
-  std::function<void(const std::string&)> begin_wait = [](const std::string&) {};
-  std::function<void()> end_wait = [] {};
-  // Steps of the group at which compares_weights_at() carry a checksum of the parameters:
-  // StepTally::weights.
-  bool send_checksums = false;
-};
-
 // Averages the gradients of a model over a process group while the backward pass still runs:
 // c10d::Reducer, the engine of DistributedDataParallel, cuts them into buckets and sends each as
 // soon as it is full; this class decides when it does so, weights what is sent, and keeps failures
 // out of backward(). One (training) thread; the group outlives it.
 //
-// A step: backward() begins and ends the exchange; result() then gives its outcome. The mean is
+// A step: backward() begins and ends the exchange; end_step() then gives its outcome. The mean is
 // over samples: member k's gradient, a mean over its batch of b_k, has the weight b_k / (sum of b).
 // Parameters without a gradient count as zeros; one that no member used keeps its gradient.
 //
 // When the group fails, .grad holds the gradients of this node alone, as if nothing had been sent.
 class GradientReducer {
  public:
-  // `parameters`: those that are trained, with names for messages, in the same order on all
-  // members; dense. Compares nothing: the members have agreed on the model.
-  GradientReducer(std::vector<std::pair<std::string, at::Tensor>> parameters,
-                  const ProcessGroup& group, const ReducerOptions& options);
+  // Of the parameters of the module that are trained, which are dense. Floating-point buffers, such
+  // as BatchNorm statistics, are sent with every step: every member takes them over from the lowest
+  // rank that was at work in the last step, or their average. Compares nothing: the members have
+  // agreed on the model.
+  //
+  // `waits`: called around the waits for others at the end of a backward pass. `sends_checksums`:
+  // the steps of the group at which compares_weights_at() carry a checksum of the parameters,
+  // StepTally::weights.
+  GradientReducer(const torch::nn::Module& module, const ProcessGroup& group,
+                  const GradientOptions& options, WaitWords waits = {},
+                  bool sends_checksums = false);
   ~GradientReducer();
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
@@ -62,10 +62,6 @@ class GradientReducer {
 
   // While on, backward() adds to the gradients of this node and sends nothing.
   void set_accumulating(bool on) { accumulating_ = on; }
-
-  // Sent with every step: floating-point tensors, such as BatchNorm statistics, that every member
-  // takes over from the lowest rank that was at work in the last step, or averages.
-  void set_shared_buffers(std::vector<at::Tensor> buffers) { buffers_.set(std::move(buffers)); }
 
   // Told to all with the next step.
   void set_stopping() { stopping_ = true; }
@@ -86,15 +82,8 @@ class GradientReducer {
   // one.
   const std::vector<bool>& used() const { return used_; }
 
-  // Ends the step. Returns the values that all sent, or the reason why the exchange failed. Empty:
-  // there was no backward pass.
-  struct Result {
-    std::optional<StepTally> tally;
-    std::optional<CollectiveError> error;
-    std::chrono::nanoseconds waited{};  // of backward() for the network, beyond its own work
-    std::uint64_t bytes = 0;            // of gradients that this member sent
-  };
-  std::optional<Result> end_step();
+  // Ends the step that a backward pass, contribute() or repeat() has begun.
+  StepResult end_step();
 
  private:
   struct Flight;  // a bucket on its way
@@ -116,7 +105,9 @@ class GradientReducer {
   void fail();
 
   const ProcessGroup& group_;
-  const ReducerOptions options_;
+  const GradientOptions options_;
+  const WaitWords wait_words_;
+  const bool sends_checksums_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   std::unordered_map<const void*, std::size_t> places_;  // of the parameters, by TensorImpl

@@ -8,6 +8,8 @@
 #include <span>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "adapters/common/module_tensors.h"
+
 namespace dpwa::collective {
 namespace {
 
@@ -17,7 +19,8 @@ std::span<const double> words_of(const at::Tensor& sums) {
 
 }  // namespace
 
-void StepMessage::fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used) {
+void StepMessage::fill(const ProcessGroup& group, const OwnStep& own,
+                       const std::vector<bool>& used) {
   ranks_ = static_cast<std::size_t>(group.size());
   const std::size_t words = step_words(ranks_, used.size());
   sums_ = at::zeros({static_cast<std::int64_t>(words)}, at::kDouble);
@@ -40,6 +43,11 @@ StepTally StepMessage::tally() const {
 
 bool StepMessage::used(std::size_t parameter) const {
   return is_used(words_of(sums_), ranks_, parameter);
+}
+
+BufferExchange::BufferExchange(const torch::nn::Module& module, bool average) : average_(average) {
+  for (const auto& [name, buffer] : buffers_of(module))
+    if (buffer.is_floating_point() && buffer.numel() > 0) buffers_.push_back(buffer);
 }
 
 void BufferExchange::fill(int source) {

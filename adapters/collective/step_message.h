@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "adapters/collective/engine/process_group.h"
+#include "adapters/torch_types.h"
 #include "dpwa/collective/step_tally.h"
 
 namespace c10d {
@@ -22,10 +23,8 @@ using Exchanges = std::vector<std::pair<c10::intrusive_ptr<c10d::Work>, at::Tens
 // The message that goes with the gradients of one step. One (training) thread.
 class StepMessage {
  public:
-  using Own = OwnStep;
-
   // `used`: for each parameter, whether this member's backward pass gave it a gradient.
-  void fill(const ProcessGroup& group, const Own& own, const std::vector<bool>& used);
+  void fill(const ProcessGroup& group, const OwnStep& own, const std::vector<bool>& used);
   // Begins the exchange, and adds it to `exchanges`; after it, the answers below hold.
   void send(const ProcessGroup& group, Exchanges& exchanges);
 
@@ -43,11 +42,11 @@ class StepMessage {
 };
 
 // Floating-point buffers of a model, such as BatchNorm statistics, sent with every step: all
-// members take them over from one, or average them. One (training) thread.
+// members take them over from one, or average them. Counters count the same steps on every rank.
+// One (training) thread.
 class BufferExchange {
  public:
-  void set(std::vector<at::Tensor> buffers) { buffers_ = std::move(buffers); }
-  void set_average(bool on) { average_ = on; }
+  BufferExchange(const torch::nn::Module& module, bool average);
 
   // Copies the buffers to send. `source`: the rank whose buffers all members take over.
   void fill(int source);
@@ -61,7 +60,7 @@ class BufferExchange {
 
  private:
   std::vector<at::Tensor> buffers_;
-  bool average_ = false;
+  const bool average_;
   int source_ = 0;
   at::Tensor flat_;  // float32
 };

@@ -8,7 +8,6 @@
 
 #include "adapters/collective/engine/operations.h"
 #include "adapters/collective/engine/tensor_form.h"
-#include "adapters/collective/model_terms.h"
 #include "adapters/common/module_tensors.h"
 
 namespace dpwa::collective {
@@ -70,12 +69,8 @@ void TorchReplica::average_model(const StepGroup& group, const std::vector<bool>
 }
 
 void TorchReplica::enter(const StepGroup& group, WaitWords waits) {
-  options_.begin_wait = std::move(waits.begin);
-  options_.end_wait = std::move(waits.end);
-  options_.send_checksums = true;
-  reducer_ =
-      std::make_unique<GradientReducer>(trained_parameters(model_), process_group(group), options_);
-  reducer_->set_shared_buffers(shared_buffers(model_));
+  reducer_ = std::make_unique<GradientReducer>(model_, process_group(group), options_,
+                                               std::move(waits), /*sends_checksums=*/true);
   reducer_->set_samples(samples_);
   reducer_->set_accumulating(accumulating_);
 }
@@ -101,9 +96,9 @@ StepResult TorchReplica::exchange_joined() {
 }
 
 StepResult TorchReplica::end_exchange() {
-  GradientReducer::Result result = *reducer_->end_step();
+  StepResult result = reducer_->end_step();
   used_ = reducer_->used();
-  return {std::move(result.tally), std::move(result.error), result.waited, result.bytes};
+  return result;
 }
 
 }  // namespace dpwa::collective

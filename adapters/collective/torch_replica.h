@@ -18,7 +18,7 @@ class TorchReplica final : public Replica {
  public:
   // The model outlives it.
   TorchReplica(const CollectiveConfig& config, torch::nn::Module& model, const FlatParameters& flat)
-      : options_{config}, model_(model), flat_(flat) {}
+      : options_(config), model_(model), flat_(flat) {}
 
   // Samples in the batch whose backward pass comes next; 1 until the first call.
   void set_samples(double samples);
@@ -42,7 +42,7 @@ class TorchReplica final : public Replica {
  private:
   StepResult end_exchange();
 
-  ReducerOptions options_;
+  const GradientOptions options_;
   torch::nn::Module& model_;
   const FlatParameters& flat_;
   std::unique_ptr<GradientReducer> reducer_;  // null: in no group
