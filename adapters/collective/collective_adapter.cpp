@@ -44,8 +44,8 @@ void CollectiveAdapter::start() {
 void CollectiveAdapter::share(const torch::Tensor& state) {
   if (!state.is_cpu() || !state.is_contiguous())
     throw std::invalid_argument("share(): needs a contiguous tensor in host memory");
-  program_ = state;
-  node_->share(collective::form_of(program_), bytes_of(program_));
+  program_.push_back(state);
+  node_->share(collective::form_of(state), bytes_of(state));
 }
 
 Accumulation CollectiveAdapter::accumulate() {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "adapters/adapter.h"
 #include "adapters/collective/torch_replica.h"
@@ -63,7 +64,7 @@ class CollectiveAdapter : public Adapter {
   FlatParameters flat_;
   LossReader losses_;
   std::unique_ptr<Parameters> parameters_;  // of a node that may train apart
-  at::Tensor program_;                      // what was shared: keeps its memory
+  std::vector<at::Tensor> program_;         // what was shared: keeps its memory
   collective::TorchReplica replica_;
   std::optional<collective::CollectiveNode> node_;
 };

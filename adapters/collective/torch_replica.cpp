@@ -1,6 +1,7 @@
 #include "adapters/collective/torch_replica.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
@@ -45,9 +46,13 @@ std::vector<Signature::Entry> TorchReplica::tensors() const {
   return tensors;
 }
 
+// The model changes once all of it is there.
 void TorchReplica::broadcast_model(const StepGroup& group, int source) {
   const at::NoGradGuard no_grad;
-  Operations(process_group(group)).broadcast("the model", flat_.memory(), source);
+  const bool gives = group.rank() == source;
+  const at::Tensor model = gives ? flat_.memory() : at::empty_like(flat_.memory());
+  Operations(process_group(group)).broadcast("the model", model, source);
+  if (!gives) flat_.memory().copy_(model);
 }
 
 // Through sums of all members, so that the bits are the same. The model changes once all are there.
