@@ -61,6 +61,12 @@ NaturalExchange::NaturalExchange(const Config& config, Adapter& adapter, torch::
   if (posteriors_.empty())
     throw std::invalid_argument(
         "the model has no Gaussian posterior, so it has no natural parameters to exchange");
+  // A block of them, or rounded ones, would be those of another Gaussian.
+  if (config.gossip.blocks > 1)
+    fail_at_key(config, "gossip.blocks", "natural parameters are blended as a whole; accepted: 1");
+  if (config.transport.encoding != Codec::raw)
+    fail_at_key(config, "transport.encoding",
+                "natural parameters are blended without rounding; accepted: fp32");
   adapter_.mark_model(mark, "natural parameters");
 }
 

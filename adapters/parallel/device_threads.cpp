@@ -10,11 +10,20 @@
 namespace dpwa {
 
 DeviceThreads::DeviceThreads(std::size_t devices) : jobs_(devices) {
-  for (std::size_t device = 1; device < devices; ++device)
-    threads_.emplace_back([this, device] { work(device); });
+  try {
+    for (std::size_t device = 1; device < devices; ++device)
+      threads_.push_back(start_background_thread([this, device] { work(device); }));
+  } catch (...) {
+    end();
+    throw;
+  }
 }
 
 DeviceThreads::~DeviceThreads() {
+  end();
+}
+
+void DeviceThreads::end() {
   {
     const MutexLock lock(mutex_);
     ends_ = true;

@@ -30,6 +30,7 @@ class DeviceThreads {
  private:
   using Job = std::function<void()>;
 
+  void end();
   void work(std::size_t device);
   void begin(std::size_t device, Job job);
   void wait(std::size_t device);

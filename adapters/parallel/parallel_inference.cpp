@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "adapters/common/training_state.h"
-#include "dpwa/base/thread_failure.h"
+#include "dpwa/base/on_exit.h"
 #include "dpwa/base/thread_name.h"
 #include "dpwa/base/threads.h"
 
@@ -54,6 +54,10 @@ class Parts {
     if (failure_) std::rethrow_exception(failure_);
     return done_ == count_;
   }
+  void stop() {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+  }
   Mutex& mutex() { return mutex_; }
 
  private:
@@ -79,21 +83,29 @@ bool infer_parts(torch::nn::Module& module, std::size_t parts,
   }
   // Setting the number of compute threads sets that of the process and that of the thread.
   const int compute_threads = at::get_num_threads();
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {
-    threads.emplace_back([&] {
-      run_or_end("a thread of the inference", [&] {
-        {
-          const MutexLock lock(waiting.mutex());
-          at::set_num_threads(1);
-        }
-        waiting.work_off(work);
-      });
+  {
+    std::vector<std::thread> threads;
+    const OnExit over([&] {
+      for (std::thread& thread : threads) thread.join();
+      at::set_num_threads(compute_threads);
     });
+    const auto work_alone = [&] {
+      {
+        const MutexLock lock(waiting.mutex());
+        at::set_num_threads(1);
+      }
+      waiting.work_off(work);
+    };
+    try {
+      for (std::size_t i = 0; i < std::min(options.threads, parts); ++i) {
+        threads.push_back(start_background_thread(work_alone));
+        name_thread("dpwa-inference", threads.back().native_handle());
+      }
+    } catch (...) {
+      waiting.stop();
+      throw;
+    }
   }
-  for (std::thread& thread : threads) name_thread("dpwa-inference", thread.native_handle());
-  for (std::thread& thread : threads) thread.join();
-  at::set_num_threads(compute_threads);
   return waiting.finish();
 }
 

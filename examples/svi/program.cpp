@@ -85,6 +85,7 @@ class Program {
  private:
   void agree() const;
   std::uint64_t made() const;  // steps of the run
+  void follow(double clock);
   StepReport step();
   void take_rows();
   Rows next_batch() const;
@@ -185,6 +186,12 @@ std::uint64_t Program::made() const {
   return static_cast<std::uint64_t>(*steps_made_.const_data_ptr<std::int64_t>());
 }
 
+// share() acts under collective alone.
+void Program::follow(double clock) {
+  if (config_.backend == Backend::kvstore)
+    *steps_made_.mutable_data_ptr<std::int64_t>() = std::llround(clock);
+}
+
 StepReport Program::step() {
   const std::uint64_t index = made();
   const Place now = adapter_->place();
@@ -201,6 +208,7 @@ StepReport Program::step() {
   *steps_made_.mutable_data_ptr<std::int64_t>() += 1;  // before the step, as share() asks
   const StepReport report =
       exchange_ ? exchange_->step(*optimizer_, loss) : adapter_->step(*optimizer_, loss);
+  follow(report.clock);
   const double value = loss.item<double>();
   if (!std::isfinite(value))
     throw std::runtime_error("the loss is not finite after step " + std::to_string(index + 1) +
@@ -273,6 +281,7 @@ ordered_json Program::curve() const {
 int Program::run() {
   using Clock = std::chrono::steady_clock;
   exchange_ ? exchange_->start() : adapter_->start();
+  follow(adapter_->resume_state().clock);
   stop_signal::defer(true);
   const auto begun = Clock::now();
   while (made() < options_.steps) {
@@ -313,6 +322,7 @@ int Program::run() {
                                {"train_rows", table_.train.rows()},
                                {"test_rows", table_.test.rows()},
                                {"participants", participants},  // of the final average
+                               {"lost_final_model", finished.lost_final_model},
                                {"refused", refused},
                                {"train_seconds", seconds},
                                {"own", own},  // before the final average
@@ -324,7 +334,7 @@ int Program::run() {
   } else {
     train::write_file_atomically(options_.run_dir / (config_.self + ".result.json"), {text});
   }
-  return 0;
+  return finished.enough && !finished.lost_final_model ? 0 : 1;
 }
 
 // Runs one node; the exit code. Throws ConfigError before anything is started.

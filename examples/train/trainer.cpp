@@ -14,8 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool due(std::uint64_t step, std::uint64_t every) {
-  return every != 0 && step % every == 0;
+// Since `before`: a step may lead to where the others are.
+bool due(std::uint64_t before, std::uint64_t step, std::uint64_t every) {
+  return every != 0 && step > before && step / every != before / every;
 }
 
 }  // namespace
@@ -37,11 +38,12 @@ LoopEnd Trainer::run() {
   parts_.samples.seek(position_);
   parts_.model.train();
   while (!parts_.samples.ended()) {
+    const std::uint64_t before = position_.step;
     if (const auto end = step()) return *end;
     parts_.between_steps();
     const bool goes_on = !parts_.samples.ended();  // else the caller evaluates
-    const bool evaluates = goes_on && due(position_.step, options_.eval_every);
-    const bool saves = due(position_.step, options_.checkpoint_every);
+    const bool evaluates = goes_on && due(before, position_.step, options_.eval_every);
+    const bool saves = due(before, position_.step, options_.checkpoint_every);
     if ((!goes_on || evaluates || saves) && !tell()) return LoopEnd::diverged;
     if (evaluates) evaluate_now();
     position_.train_seconds = seconds(Clock::now());
