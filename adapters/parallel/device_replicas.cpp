@@ -62,20 +62,26 @@ std::vector<at::Tensor> vectors_of(const std::vector<FlatTensors*>& copies, std:
   return vectors;
 }
 
-at::Tensor state_of_generator() {
-  auto generator = at::globalContext().defaultGenerator(c10::kCPU);
+at::Tensor state_of_generator(c10::Device device = c10::kCPU) {
+  auto generator = at::globalContext().defaultGenerator(device);
   const std::scoped_lock lock(generator.mutex());
   return generator.get_state();
 }
 
 }  // namespace
 
-KeptGenerator::KeptGenerator() : state_(state_of_generator()) {}
+KeptGenerators::KeptGenerators(const std::vector<c10::Device>& devices) : devices_{c10::kCPU} {
+  for (const c10::Device device : devices)
+    if (!device.is_cpu() && std::ranges::count(devices_, device) == 0) devices_.push_back(device);
+  for (const c10::Device device : devices_) states_.push_back(state_of_generator(device));
+}
 
-KeptGenerator::~KeptGenerator() {
-  auto generator = at::globalContext().defaultGenerator(c10::kCPU);
-  const std::scoped_lock lock(generator.mutex());
-  generator.set_state(state_);
+KeptGenerators::~KeptGenerators() {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    auto generator = at::globalContext().defaultGenerator(devices_[i]);
+    const std::scoped_lock lock(generator.mutex());
+    generator.set_state(states_[i]);
+  }
 }
 
 ReplicaGroup::ReplicaGroup(torch::nn::Module& main, std::vector<c10::Device> devices,

@@ -133,22 +133,23 @@ class DeviceReplicas {
   ReplicaGroup group_;
 };
 
-// Restores the state of the CPU's default random generator at its end.
-class KeptGenerator {
+// Restores the states of the default random generators of the CPU and of these devices at its end.
+class KeptGenerators {
  public:
-  KeptGenerator();
-  ~KeptGenerator();
-  KeptGenerator(const KeptGenerator&) = delete;
-  KeptGenerator& operator=(const KeptGenerator&) = delete;
+  explicit KeptGenerators(const std::vector<c10::Device>& devices);
+  ~KeptGenerators();
+  KeptGenerators(const KeptGenerators&) = delete;
+  KeptGenerators& operator=(const KeptGenerators&) = delete;
 
  private:
-  at::Tensor state_;
+  std::vector<c10::Device> devices_;  // each once
+  std::vector<at::Tensor> states_;
 };
 
 template <typename Model>
 typename DeviceReplicas<Model>::Models DeviceReplicas<Model>::make_replicas(
     const std::vector<c10::Device>& devices, const std::function<std::shared_ptr<Model>()>& make) {
-  const KeptGenerator kept;
+  const KeptGenerators kept(devices);
   Models models;
   for (std::size_t i = 1; i < devices.size(); ++i) {
     models.push_back(make());
