@@ -35,6 +35,7 @@ struct Process {
   bool connects = false;  // the system at its address took a connection
   bool answers = false;
   bool nobody_listens = false;
+  bool left = false;          // in order, as the others say
   std::string error;          // why it does not answer
   bool lost_trainer = false;  // a node process whose trainer is gone
   bool trains = false;

@@ -49,7 +49,8 @@ void judge_processes(std::span<const Observation> observations, const Interval& 
   bool all_answer = true;
   for (const auto& [name, process] : observations.back().processes) {
     all_answer = all_answer && process.answers;
-    if (is_silent(observations, name)) findings.push_back(absence_of(name, process));
+    if (!process.left && is_silent(observations, name))
+      findings.push_back(absence_of(name, process));
     if (process.lost_trainer)
       findings.push_back({Cause::gone, name, 1,
                           "its trainer is gone; the node process serves its last snapshot",

@@ -181,7 +181,7 @@ void GossipNode::stop() {
 // A few hear of it, and tell the others.
 void GossipNode::take_leave() {
   constexpr std::size_t told = 3;
-  constexpr auto patience = std::chrono::milliseconds(200);
+  constexpr auto patience = std::chrono::seconds(1);
   local_.members->leave();
   std::vector<PeerAddress> addresses;
   for (MemberClaim& member : local_.members->some_running(told))

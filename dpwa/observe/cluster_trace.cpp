@@ -194,7 +194,10 @@ std::vector<ProcessTrace> record_traces(const Asking& asking, std::chrono::milli
   while (std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_until(std::min(std::chrono::steady_clock::now() + between, end));
     std::ranges::fill(from, beyond_all);
-    if (std::chrono::steady_clock::now() < end) ask(reached(), {});
+    if (std::chrono::steady_clock::now() >= end) break;
+    const auto asked = reached();
+    ask(asked, {});
+    for (const std::size_t i : asked) traces[i].problem.clear();  // it may answer at the end
   }
   std::ranges::fill(from, 0);
   for (auto left = reached(); !left.empty();) left = ask(left, {});

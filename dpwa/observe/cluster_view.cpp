@@ -141,7 +141,9 @@ Curves::Values ClusterView::values_of(const NodeStatus& process) const {
     if (value != all.end() && value->is_number()) values[series] = value->get<double>();
   }
   if (const auto rates = rates_.find(process.name); rates != rates_.end()) {
-    for (const auto& [key, value] : rates->second.per_second()) values[key + "_per_s"] = value;
+    // A wait counts once it is over.
+    for (const auto& [key, value] : rates->second.per_second())
+      values[key + "_per_s"] = key == "wait" ? std::min(1.0, value) : value;
   }
   return values;
 }

@@ -93,6 +93,7 @@ diagnosis::Process process_of(const NodeStatus& status) {
   process.answers = absence_of(status).empty();
   process.connects = status.connected;
   process.nobody_listens = status.nobody_listens;
+  process.left = status.member == "left";
   process.error = status.error;
   if (!process.answers) return process;
   const Json& document = status.document;

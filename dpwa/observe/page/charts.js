@@ -16,6 +16,7 @@ export class Chart {
   constructor(parent, title, unit, series, text = short, isLive = true) {
     this.series = series;
     this.text = text;
+    this.isLive = isLive;  // one without a value did not answer then
     this.timeText = isLive ? clockTime : seconds => `${number(seconds, 0)} s`;
     this.box = element("div");
     this.card = element("section", { class: "card chart", "aria-label": title },
@@ -76,7 +77,7 @@ export class Chart {
       series: [
         { label: "at", value: (_, raw) => raw === null ? "–" : this.timeText(raw) },
         ...titles.map((title, i) => ({ label: cut(title), value, stroke: colour(i), width: many && i === 1 ? 2 : 1.4,
-                                       points: { show: () => this.isSparse, size: 5 }, spanGaps: true })),
+                                       points: { show: () => this.isSparse, size: 5 }, spanGaps: !this.isLive })),
       ],
       bands: many ? [{ series: [3, 1], fill: crowd }] : [],
     }, data, this.box);

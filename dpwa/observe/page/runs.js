@@ -14,12 +14,22 @@ const curves = [
 
 const last = list => list?.findLast(value => value !== null);
 
-// The values of all nodes of a run at the times of the one with the most: each node has times of its own. A value is
-// the mean since the time before.
-function joined(run, part, series) {
+const mostTimes = 2000;  // that a chart has as they are
+const mostParts = 720;
+
+// So many ends of equal parts of the time.
+function parts(all, count) {
+  const n = Math.max(1, Math.min(mostParts, count));
+  return Array.from({ length: n }, (_, i) => i === n - 1 ? all.at(-1) : all[0] + (i + 1) * (all.at(-1) - all[0]) / n);
+}
+
+// The values of all nodes of a run, each of which has times of its own: at all of these, or, where there are many or a
+// mean over the nodes follows, in equal parts of the time. A value is the mean since the time before.
+function joined(run, part, series, isAlone) {
   const nodes = Object.entries(run.nodes).filter(([, node]) => node[part][series]);
-  const longest = (best, [, node]) => node[part].time.length > best.length ? node[part].time : best;
-  const time = nodes.reduce(longest, []);
+  const all = [...new Set(nodes.flatMap(([, node]) => node[part].time))].sort((a, b) => a - b);
+  const most = Math.max(0, ...nodes.map(([, node]) => node[part].time.length));
+  const time = all.length === 0 || (isAlone && all.length <= mostTimes) ? all : parts(all, most);
   const history = { time, nodes: {} };
   for (const [name, node] of nodes) {
     const own = node[part];
@@ -90,7 +100,7 @@ export function showRuns(document_, table, charts) {
       element("tr", {}, element("td", {}, title), ...runs.map(run => element("td", {}, String(value(run))))))));
   for (const [title, unit, part, series] of curves) {
     const histories = runs.map((run, i) => {
-      const history = joined(run, part, series);
+      const history = joined(run, part, series, runs.length === 1);
       return runs.length > 1 ? mean(history, series, names[i]) : history;
     });
     const what = [unit, runs.length > 1 ? "mean over the nodes" : ""].filter(Boolean).join(", ");

@@ -4,6 +4,7 @@ import { byName, bytes, drawing, element, number, percent, short, sum, texts } f
 
 // "good", "warn", "bad" or "idle": how a process stands.
 export function healthOf(process) {
+  if (process.member === "left" && process.error) return "idle";
   if (process.error || process.state === "stale" || process.member === "dead" || texts(process.lost).length) return "bad";
   if (process.member === "suspect" || process.collective?.seeks || texts(process.missing).length) return "warn";
   return process.state === "training" || process.state === "up" ? "good" : "idle";

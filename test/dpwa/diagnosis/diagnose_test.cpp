@@ -224,6 +224,19 @@ TEST_CASE("one answer that is lost hides nothing that the others show") {
   CHECK(findings[0].cause == Cause::skewed_data);
 }
 
+TEST_CASE("a node that has left in order is not missed") {
+  const auto findings_where = [](bool left) {
+    return four_nodes([&](diagnosis::Observation& one, int) {
+      one.processes["w4"] = {};
+      one.processes["w4"].nobody_listens = true;
+      one.processes["w4"].left = left;
+    });
+  };
+  CHECK(findings_where(true).empty());
+  REQUIRE(findings_where(false).size() == 1);
+  CHECK(findings_where(false)[0].cause == Cause::gone);
+}
+
 TEST_CASE("a node that starves is found beside one that all wait for") {
   const auto findings = four_nodes([](diagnosis::Observation& one, int second) {
     for (auto& [name, process] : one.processes) {
