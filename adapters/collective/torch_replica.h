@@ -33,6 +33,7 @@ class TorchReplica final : public Replica {
 
   void enter(const StepGroup& group, WaitWords waits) override;
   void drop() override { reducer_.reset(); }
+  bool has_begun() const override { return reducer_ && reducer_->done(); }
   StepResult exchange() override;
   StepResult repeat() override;
   StepResult exchange_joined() override;

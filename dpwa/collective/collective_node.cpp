@@ -269,6 +269,9 @@ void CollectiveNode::tell_status(const Loss& loss) {
 
 FinishReport CollectiveNode::finish() {
   if (is_running()) replica_.check();
+  // The program has left out the step after a backward pass: the others wait for its gradients.
+  if (phase_ == Phase::together && steps_.is_open() && replica_.has_begun())
+    guarded([this] { end_exchange(); });
   if (!steps_.all_stop()) guarded([this] { run_out(); });  // else all are here, with one model
   steps_.end_step(transfer_.clock());                      // those exchanges were no steps
   if (phase_ == Phase::apart) {

@@ -68,6 +68,7 @@ class HostReplica final : public Replica {
   void average_model(const StepGroup& group, const std::vector<bool>& averaged) override;
   void enter(const StepGroup& group, WaitWords waits) override;
   void drop() override;
+  bool has_begun() const override { return exchange_ && exchange_->has_begun(); }
   StepResult exchange() override;
   StepResult repeat() override { return contribute(/*joined=*/false, last_used_); }
   StepResult exchange_joined() override { return contribute(/*joined=*/true, {}); }

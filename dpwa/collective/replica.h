@@ -38,6 +38,8 @@ class Replica {
   // The group outlives its use, until drop(). Throws CollectiveError.
   virtual void enter(const StepGroup& group, WaitWords waits) = 0;
   virtual void drop() = 0;
+  // Whether a backward pass has begun to send its gradients.
+  virtual bool has_begun() const = 0;
   // Ends the exchange that the backward pass has begun; without one sends what passes under
   // accumulate() have left, or else zeros, so that no member waits.
   virtual StepResult exchange() = 0;

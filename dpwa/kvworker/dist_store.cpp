@@ -51,12 +51,17 @@ DistStore::DistStore(const Config& config, std::shared_ptr<std::atomic<bool>> br
   wait_log_.emplace(*client_, config.self);
   push_memory_.emplace(*client_);
   client_->join();
-  if (!join_until(SteadyClock::now() + config.kvstore.start_wait)) {
-    std::string why = "worker " + config.self +
-                      ": the servers and the workers that the first step " +
-                      "waits for are not there within kvstore.start_wait_ms";
-    for (const std::string& problem : client_->problems()) why += "; " + problem;
-    throw KVStoreError(why);
+  try {
+    if (!join_until(SteadyClock::now() + config.kvstore.start_wait)) {
+      std::string why = "worker " + config.self +
+                        ": the servers and the workers that the first step " +
+                        "waits for are not there within kvstore.start_wait_ms";
+      for (const std::string& problem : client_->problems()) why += "; " + problem;
+      throw KVStoreError(why);
+    }
+  } catch (...) {
+    leave();
+    throw;
   }
   computes(true);
 }

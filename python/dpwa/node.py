@@ -314,6 +314,7 @@ class Node:
                 _core.warn(f"this node leaves: {type(error).__name__} in the update of a step")
                 with contextlib.suppress(_core.Error):
                     self._core.leave()
+                    self._core.update_wait(None)  # what that step would have reported
             if self._given_up or fails or type(error) is _core.Error:
                 self._end_failed()
             raise

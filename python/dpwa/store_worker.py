@@ -146,6 +146,11 @@ class TorchStoreGradients:
 
         return StoreOptimizer(optimizer, self._parameters, settled)
 
+    @property
+    def begun_with(self) -> StoreOptimizer | None:
+        """Where backward() has given gradients to the servers: the optimizer of their step."""
+        return (self._told or self._known) if self._sent else None
+
     def tell(self, optimizer: torch.optim.Optimizer) -> None:
         told = self.optimizer(optimizer, lambda: None)
         self._core.set_optimizer(told)

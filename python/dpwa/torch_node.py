@@ -13,7 +13,7 @@ from dpwa import _core
 from dpwa.device import DevicePasses
 from dpwa.gradients import TorchGradients
 from dpwa.node import Node, Tensors, number
-from dpwa.reports import StepReport
+from dpwa.reports import FinishReport, StepReport
 from dpwa.store_worker import TorchStoreGradients
 from dpwa.torch_tensors import is_sharded, local, refuse, rule_of, shard_of, tensors_of
 from dpwa.watched_model import WatchedModel
@@ -437,6 +437,18 @@ class TorchNode(Node):
             self._skipped += 1
         elif self._phase == "averaged":
             self._phase = "between steps"
+
+    def finish(self) -> FinishReport:
+        store = self._gradients if isinstance(self._gradients, TorchStoreGradients) else None
+        if store and store.begun_with and self._phase == "between steps" and self._core.updates_on_servers:
+            # The program has left out the step after a backward pass: the servers make it, and others wait for the rest.
+            state = store.begun_with
+            self._check()
+            self._prepare()
+            with self._call, self._heeding_failures():
+                self._core.step(state, math.nan, False)
+            self._settle(state)
+        return super().finish()
 
     def _forget_average(self) -> None:
         if self._gradients and self._gradients.average:

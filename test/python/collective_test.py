@@ -94,7 +94,9 @@ class Arrays(InFolder):
         with dpwa.attach_arrays({"w": np.zeros(1)}, cluster(self.folder, 1, COLLECTIVE), "w1") as node:
             with self.assertRaisesRegex(KeyError, "of the program"):
                 node.step(gradients={"w": np.ones(1)}, update=fails)
-            self.assertEqual(node.step(gradients={"w": np.ones(1)}, update=lambda _: None).outcome, "skipped")
+            for _ in range(2):
+                report = node.step(gradients={"w": np.ones(1)}, update=lambda _: None)
+                self.assertEqual((report.outcome, report.participants), ("skipped", 1))
 
     def test_what_the_package_lacks_is_refused_with_the_key(self) -> None:
         for section, words in (("{compression: fp16}", "collective.compression: fp16 is not in the Python package"),
@@ -124,6 +126,26 @@ print(nodes[0].step().outcome, flush=True)
 
 @unittest.skipIf(torch is None, "needs torch in this Python")
 class Torch(InFolder):
+    def test_a_node_that_ends_after_backward_holds_nobody_up(self) -> None:
+        file = cluster(self.folder, 2, COLLECTIVE)
+        models = [self.model() for _ in range(2)]
+
+        def run(rank: int) -> Any:
+            optimizer = torch.optim.SGD(models[rank].parameters(), lr=0.1)
+            with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
+                for step in range(5):
+                    optimizer.zero_grad()
+                    loss = self.loss(models[rank], rank, step)
+                    loss.backward()
+                    if rank == 0 and step == 2:
+                        break
+                    node.step(optimizer, loss)
+            return node.finish()
+
+        self.assertEqual([one.averaged for one in all_at_once(lambda: run(0), lambda: run(1))], [True, True])
+        for own, its in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(own, its))
+
     def test_a_second_optimizer_finds_no_gradients_after_the_pass_of_the_first(self) -> None:
         model = self.model()
         halves = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model[1], model[5])]

@@ -204,6 +204,26 @@ class Torch(WithServers):
             node.step(optimizer, loss)
             torch.testing.assert_close(model[0].weight.detach(), expected)
 
+    def test_a_worker_that_ends_after_backward_holds_nobody_up(self) -> None:
+        file = self.start(2, "type: dist_sync, update: server")
+        models = [self.model() for _ in range(2)]
+
+        def run(rank: int) -> Any:
+            optimizer = torch.optim.SGD(models[rank].parameters(), lr=0.1)
+            with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
+                for step in range(4):
+                    optimizer.zero_grad()
+                    loss = self.loss(models[rank], rank, step)
+                    loss.backward()
+                    if rank == 0 and step == 2:
+                        break
+                    node.step(optimizer, loss)
+            return node.finish()
+
+        self.assertEqual([one.averaged for one in all_at_once(lambda: run(0), lambda: run(1))], [True, True])
+        for own, its in zip(models[0].parameters(), models[1].parameters()):
+            self.assertTrue(torch.equal(own, its))
+
     def test_workers_make_the_step_of_the_mean_gradient_with_any_optimizer(self) -> None:
         def make(parameters: Any) -> Any:
             return torch.optim.NAdam(parameters, lr=0.01)
