@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,8 @@ NodeEntry listening(const std::string& text) {
 std::vector<std::filesystem::path> folders_in(const std::vector<std::string>& sources) {
   std::vector<std::filesystem::path> folders;
   for (const std::string& source : sources) {
+    if (sources.size() > 1 && !std::filesystem::exists(source))
+      throw ConfigError(config::shown(source) + ": there is no such folder");
     if (std::filesystem::is_directory(source)) folders.emplace_back(source);
   }
   if (!folders.empty() && folders.size() != sources.size())
@@ -59,13 +62,20 @@ std::vector<std::filesystem::path> folders_in(const std::vector<std::string>& so
   return folders;
 }
 
+std::string token_of(const DashboardOptions& options) {
+  if (options.open) return {};
+  if (options.token_file.empty()) return web::new_token();
+  try {
+    return web::read_token(options.token_file);
+  } catch (const std::runtime_error& error) {
+    throw ConfigError(std::string("--token-file: ") + error.what());
+  }
+}
+
 void serve(const DashboardOptions& options, CommandContext& context) {
   const NodeEntry at = listening(options.listen);
   const std::vector<std::filesystem::path> folders = folders_in(options.sources);
-  web::Access access{"", {at.host}};
-  if (!options.open)
-    access.token =
-        options.token_file.empty() ? web::new_token() : web::read_token(options.token_file);
+  const web::Access access{token_of(options), {at.host}};
   observe::Routes routes = observe::page_routes();
   std::optional<observe::ClusterPoller> poller;
   if (folders.empty()) {

@@ -62,10 +62,19 @@ bool rest_from_each_other(const Interval& interval, const Pair& pair) {
   return one > 0 && other > 0 && one + other >= rests_seen;
 }
 
+// Then no network is between them: where it takes long, they wait for processors.
+bool share_a_host(const Interval& interval, const Link& link) {
+  const auto from = interval.active.find(link.from);
+  const auto to = interval.active.find(link.to);
+  return from != interval.active.end() && to != interval.active.end() &&
+         from->second.last.host == to->second.last.host;
+}
+
 // Both directions of all connections of a pair together.
 std::map<Pair, PairLink> pairs_of(const Interval& interval) {
   std::map<Pair, PairLink> pairs;
   for (const Link& link : interval.links) {
+    if (share_a_host(interval, link)) continue;
     PairLink& pair = pairs[std::minmax(link.from, link.to)];
     pair.segments += link.segments;
     pair.again += link.segments_again;

@@ -195,6 +195,16 @@ TEST_CASE("a slow link that both ends use rarely, since it is slow, is found") {
   CHECK(rarely_used(false, false).empty());
 }
 
+TEST_CASE("processes of one host have no slow link between them") {
+  CHECK(four_nodes([](diagnosis::Observation& one, int) {
+          for (auto* wire : {&wire_of(one, 1, 2), &wire_of(one, 2, 1)}) {
+            wire->rtt_ms = 40;
+            wire->rtt_deviation_ms = 10;
+          }
+          one.processes["w1"].host = "w2";
+        }).empty());
+}
+
 TEST_CASE("acknowledgements that wait for answers make no link slow") {
   const auto findings_with = [](double deviation_ms) {
     return four_nodes([&](diagnosis::Observation& one, int) {
