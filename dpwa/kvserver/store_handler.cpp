@@ -168,6 +168,7 @@ void StoreHandler::connection_closed(const Responder& responder) {
   const bool again = newest != newest_.end() && member_of(*newest->second->responder) == worker;
   if (shared_memory_ != nullptr && !again) shared_memory_->take_back(worker);
   connection->lent = {};
+  if (closed_ && !again) closed_(worker);
 }
 
 bool StoreHandler::find_memory(Responder& responder, kvstore::Message& message) const {

@@ -30,14 +30,17 @@ class StoreHandler : public RequestHandler {
                                      kvstore::Message message)>;
   // The answer to a process that cannot have a connection now; none: it can.
   using Refuse = std::function<std::optional<kvstore::Answer>(const kvstore::MemberId& worker)>;
+  // The last connection of a worker has ended.
+  using Closed = std::function<void(const kvstore::MemberId& worker)>;
   // `servers`: the names of all servers. `door`: for workers of this host; null when there is none.
   // It outlives this object.
   StoreHandler(std::set<std::string> servers, Receive receive, SharedMemoryServer* door = nullptr,
-               Refuse refuse = nullptr)
+               Refuse refuse = nullptr, Closed closed = nullptr)
       : servers_(std::move(servers)),
         receive_(std::move(receive)),
         shared_memory_(door),
-        refuse_(std::move(refuse)) {}
+        refuse_(std::move(refuse)),
+        closed_(std::move(closed)) {}
 
   std::vector<wire::TypeBound> requests(const Requester& requester) const override;
   bool in_numbers() const override { return true; }
@@ -83,6 +86,7 @@ class StoreHandler : public RequestHandler {
   const Receive receive_;
   SharedMemoryServer* const shared_memory_;
   const Refuse refuse_;
+  const Closed closed_;
   std::map<const Responder*, std::shared_ptr<Connection>> connections_;  // of workers
   std::map<std::string, std::shared_ptr<Connection>> newest_;            // by name
   struct Arrivals {

@@ -103,6 +103,10 @@ StoreRun::StoreRun(const Config& config, std::uint64_t incarnation)
       shared_memory_.get(),
       [this](const kvstore::MemberId& worker) {
         return engine_.refusal(worker, SteadyClock::now());
+      },
+      [this](const kvstore::MemberId& worker) {
+        // One that only waits to take part has given up, or comes again.
+        if (!engine_.epoch().has(worker)) engine_.lost(worker, SteadyClock::now());
       });
   handler_ = handler.get();
   server.add(std::move(handler));
