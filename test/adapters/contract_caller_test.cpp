@@ -75,6 +75,13 @@ struct Words : torch::nn::Module {
   torch::nn::Linear out = register_module("out", torch::nn::Linear(2, 1));
 };
 
+// Of nodes that end after a few steps: under load their models may still lie so far apart that the
+// final average leaves one out.
+Config unbounded(Config config) {
+  config.gossip.firewall.distance = DistancePolicy::warn;
+  return config;
+}
+
 }  // namespace
 
 TEST_CASE("a model that is changed after make_adapter is refused by the tensor's name") {
@@ -115,7 +122,8 @@ TEST_CASE("a layer that was trained may be frozen for some steps, as in adversar
       torch::optim::SGD optimizer(model.parameters(),
                                   torch::optim::SGDOptions(0.1).momentum(0.9).weight_decay(0.01));
       Circle circle(node.index, device);
-      const auto adapter = make_adapter(node.config, model);
+      const Config config = unbounded(node.config);
+      const auto adapter = make_adapter(config, model);
       adapter->start();
       node.wait_for_all();
       for (int step = 0; step < 12; ++step) {
@@ -188,7 +196,8 @@ TEST_CASE("the optimizer may be replaced by another one between two steps, and e
       run_nodes(back_end, [&](Participant& node) {
         Net model(node.index, device);
         Circle circle(node.index, device);
-        const auto adapter = make_adapter(node.config, model);
+        const Config config = unbounded(node.config);
+        const auto adapter = make_adapter(config, model);
         adapter->start();
         node.wait_for_all();
         // Each step with an object of its own: what is kept of the last one, other than its values,
