@@ -94,7 +94,8 @@ void ClusterView::add(ClusterStatus found, double time) {
 // What has changed, and what the processes themselves say since the last look, by time.
 void ClusterView::add_events(const ClusterStatus& found, double time) {
   std::vector<Event> fresh;
-  for (Change& change : changes(found_, found)) fresh.push_back({0, time, std::move(change)});
+  for (Change& change : changes(found_, found))
+    fresh.push_back({fresh.size(), time, std::move(change)});
   for (const auto* const list : {&found.nodes, &found.servers}) {
     for (const NodeStatus& process : *list) {
       if (!absence_of(process).empty()) continue;
@@ -106,13 +107,15 @@ void ClusterView::add_events(const ClusterStatus& found, double time) {
         told.number = count_in(event, "number");
         const std::string level = raw_text(event, "level");
         fresh.push_back(
-            {0,
+            {fresh.size(),
              number_at(event, "/wall").value_or(time),
              {process.name, raw_text(event, "text"), level == "warn" || level == "error"}});
       }
     }
   }
-  std::ranges::stable_sort(fresh, {}, &Event::time);
+  std::ranges::sort(fresh, {}, [](const Event& event) {
+    return std::pair(event.time, event.number);  // in which they came
+  });
   for (Event& event : fresh) {
     event.number = ++events_made_;
     events_.push_back(std::move(event));
