@@ -12,7 +12,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, cluster
+from nodes import CLI, EMBEDDED, PACKAGE, PATIENCE, InFolder, all_at_once, cluster, with_one_that_ends_after_backward
 
 import dpwa
 import numpy as np
@@ -127,22 +127,9 @@ print(nodes[0].step().outcome, flush=True)
 @unittest.skipIf(torch is None, "needs torch in this Python")
 class Torch(InFolder):
     def test_a_node_that_ends_after_backward_holds_nobody_up(self) -> None:
-        file = cluster(self.folder, 2, COLLECTIVE)
         models = [self.model() for _ in range(2)]
-
-        def run(rank: int) -> Any:
-            optimizer = torch.optim.SGD(models[rank].parameters(), lr=0.1)
-            with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
-                for step in range(5):
-                    optimizer.zero_grad()
-                    loss = self.loss(models[rank], rank, step)
-                    loss.backward()
-                    if rank == 0 and step == 2:
-                        break
-                    node.step(optimizer, loss)
-            return node.finish()
-
-        self.assertEqual([one.averaged for one in all_at_once(lambda: run(0), lambda: run(1))], [True, True])
+        ended = with_one_that_ends_after_backward(models, self.loss, cluster(self.folder, 2, COLLECTIVE), steps=5)
+        self.assertEqual([one.averaged for one in ended], [True, True])
         for own, its in zip(models[0].parameters(), models[1].parameters()):
             self.assertTrue(torch.equal(own, its))
 

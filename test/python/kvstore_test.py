@@ -15,7 +15,8 @@ from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from nodes import EMBEDDED, PACKAGE, PATIENCE, WithServers, all_at_once, cluster, embedded_net
+from nodes import (EMBEDDED, PACKAGE, PATIENCE, WithServers, all_at_once, cluster, embedded_net,
+                   with_one_that_ends_after_backward)  # fmt: skip
 
 import dpwa
 import numpy as np
@@ -205,22 +206,10 @@ class Torch(WithServers):
             torch.testing.assert_close(model[0].weight.detach(), expected)
 
     def test_a_worker_that_ends_after_backward_holds_nobody_up(self) -> None:
-        file = self.start(2, "type: dist_sync, update: server")
         models = [self.model() for _ in range(2)]
-
-        def run(rank: int) -> Any:
-            optimizer = torch.optim.SGD(models[rank].parameters(), lr=0.1)
-            with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
-                for step in range(4):
-                    optimizer.zero_grad()
-                    loss = self.loss(models[rank], rank, step)
-                    loss.backward()
-                    if rank == 0 and step == 2:
-                        break
-                    node.step(optimizer, loss)
-            return node.finish()
-
-        self.assertEqual([one.averaged for one in all_at_once(lambda: run(0), lambda: run(1))], [True, True])
+        file = self.start(2, "type: dist_sync, update: server")
+        ended = with_one_that_ends_after_backward(models, self.loss, file, steps=4)
+        self.assertEqual([one.averaged for one in ended], [True, True])
         for own, its in zip(models[0].parameters(), models[1].parameters()):
             self.assertTrue(torch.equal(own, its))
 

@@ -69,6 +69,27 @@ def all_at_once(*bodies: Callable[[], Any]) -> list[Any]:
     return results
 
 
+def with_one_that_ends_after_backward(models: list[Any], loss_of: Callable[[Any, int, int], Any], file: str,
+                                      steps: int) -> list[Any]:  # fmt: skip
+    """Two nodes of torch, of which the first ends between backward() and step() of its third step. What finish() gives."""
+    import dpwa
+    import torch
+
+    def run(rank: int) -> Any:
+        optimizer = torch.optim.SGD(models[rank].parameters(), lr=0.1)
+        with dpwa.attach(models[rank], file, f"w{rank + 1}") as node:
+            for step in range(steps):
+                optimizer.zero_grad()
+                loss = loss_of(models[rank], rank, step)
+                loss.backward()
+                if rank == 0 and step == 2:
+                    break
+                node.step(optimizer, loss)
+        return node.finish()
+
+    return all_at_once(lambda: run(0), lambda: run(1))
+
+
 class InFolder(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
