@@ -275,6 +275,9 @@ class TorchNode(Node):
         self._check()
         told = self._told(loss)  # one that is refused leaves the step to be made
         self._prepare(optimizer)
+        return self._core_step(state, told, skips)
+
+    def _core_step(self, state: Any, told: float, skips: bool) -> StepReport:
         self._copy_in()
         self._phase = "between steps"
         with self._call, self._heeding_failures(ends=True):
@@ -442,12 +445,9 @@ class TorchNode(Node):
         store = self._gradients if isinstance(self._gradients, TorchStoreGradients) else None
         if store and store.begun_with and self._phase == "between steps" and self._core.updates_on_servers:
             # The program has left out the step after a backward pass: the servers make it, and others wait for the rest.
-            state = store.begun_with
             self._check()
             self._prepare()
-            with self._call, self._heeding_failures():
-                self._core.step(state, math.nan, False)
-            self._settle(state)
+            self._core_step(store.begun_with, math.nan, False)
         return super().finish()
 
     def _forget_average(self) -> None:
