@@ -75,10 +75,11 @@ std::map<Pair, PairLink> pairs_of(const Interval& interval) {
   std::map<Pair, PairLink> pairs;
   for (const Link& link : interval.links) {
     if (share_a_host(interval, link)) continue;
-    PairLink& pair = pairs[std::minmax(link.from, link.to)];
+    const auto [found, is_first] = pairs.try_emplace(std::minmax(link.from, link.to));
+    PairLink& pair = found->second;
+    if (is_first) pair.is_at_rest = rest_from_each_other(interval, found->first);
     pair.segments += link.segments;
     pair.again += link.segments_again;
-    pair.is_at_rest = rest_from_each_other(interval, std::minmax(link.from, link.to));
     const bool moves = link.segments >= least_segments && link.bytes >= least_bytes;
     const bool has_moved = link.all_segments >= settled_segments && link.all_bytes >= least_bytes;
     if (!moves && !(pair.is_at_rest && has_moved)) continue;
